@@ -15,7 +15,7 @@ for _library in ("OPENBLAS", "OMP", "MKL"):
 
 import matplotlib  # noqa: E402 - the lines above come first
 
-from grisaille.compilation.compiler import find_compiler  # noqa: E402
+from grisaille.compilation import find_compiler  # noqa: E402
 
 matplotlib.use("Agg")
 BEGIN = pytest.StashKey[float]()

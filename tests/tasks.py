@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from grisaille.compilation.plan import Plan
-from grisaille.compilation.task import Task
-from grisaille.experiment.piecewise_polynomials import SignalTable
+from grisaille.compilation import Plan, Task
+from grisaille.experiment import SignalTable
 
 
 def task_of(

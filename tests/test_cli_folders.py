@@ -189,25 +189,25 @@ def test_cache_and_reproductions_as_json(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    from grisaille.problem import folder as module
+    from grisaille.problem import Problem
 
     def stop(*_: object, **__: object) -> None:
         error = KeyboardInterrupt()
         error.add_note("2 of 3 runs are in 'study.db'; the same call continues from there.")
         raise error
 
-    monkeypatch.setattr(module.Problem, "study", stop)
+    monkeypatch.setattr(Problem, "study", stop)
     assert main(["study", "run", str(folder)]) == 130
     assert "2 of 3 runs are in 'study.db'" in capsys.readouterr().err
 
 
 def test_a_fault_of_ours_is_told_as_one(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    from grisaille.problem import folder as module
+    from grisaille.problem import Problem
 
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(module.Problem, "fit", fail)
+    monkeypatch.setattr(Problem, "fit", fail)
     assert main(["fit", str(folder)]) == 3
     assert "ZeroDivisionError: division by zero. This is a fault of grisaille" in capsys.readouterr().err
     with pytest.raises(ZeroDivisionError):

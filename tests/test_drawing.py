@@ -12,8 +12,7 @@ from reporting.fits import tank_fit
 
 import grisaille as gr
 from grisaille.errors import DataError
-from grisaille.reporting.plots import trajectories
-from grisaille.reporting.spectrum_plots import plot_spectrum
+from grisaille.reporting import plot_spectrum, trajectories
 
 
 def study():

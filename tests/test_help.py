@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 import grisaille as gr
-from grisaille.assessment.diagnosis import Diagnosis
-from grisaille.assessment.profile import Profile
-from grisaille.assessment.sensitivity import Sensitivity
-from grisaille.assessment.surface import CostSurface
-from grisaille.problem.folder import Problem
-from grisaille.results.bootstrap import Bootstrap
-from grisaille.results.comparison import Comparison
-from grisaille.results.log_density import DensityFunction, UnboundedDensity
-from grisaille.results.monte_carlo import MonteCarlo
-from grisaille.results.multistart import Multistart
-from grisaille.results.validation import Validation
-from grisaille.simulation.simulation_options import SimulationOptions
+from grisaille.assessment import CostSurface, Diagnosis, Profile, Sensitivity
+from grisaille.problem import Problem
+from grisaille.results import (
+    Bootstrap,
+    Comparison,
+    DensityFunction,
+    MonteCarlo,
+    Multistart,
+    UnboundedDensity,
+    Validation,
+)
+from grisaille.simulation import SimulationOptions
 
 ANSWERS = (gr.Fit, gr.Analysis, gr.WellPosedness)
 """Classes of which nobody makes one."""

@@ -14,7 +14,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import interrupts
-from grisaille.estimation.problem import EstimationProblem
+from grisaille.estimation import EstimationProblem
 
 
 def swallow() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
+from grisaille.assessment import BETWEEN_OUTPUTS
 from grisaille.assessment.between_outputs import _pairs
-from grisaille.assessment.diagnosis import BETWEEN_OUTPUTS
 
 T = np.arange(0.0, 24.0, 0.2)
 U = np.where(T % 10 < 5, 1.0, 0.0)

@@ -10,7 +10,7 @@ import grisaille as gr
 from grisaille.assessment.diagnosis import _times
 from grisaille.cli.fit_command import describe_residuals
 from grisaille.errors import EstimationError
-from grisaille.reporting.report_residuals import verdict
+from grisaille.reporting import verdict
 
 X = np.linspace(-1, 1, 80)
 

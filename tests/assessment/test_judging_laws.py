@@ -14,7 +14,7 @@ from scipy import stats
 
 import grisaille as gr
 from grisaille.errors import EstimationError
-from grisaille.estimation.predictions.law_bands import mixture_quantile
+from grisaille.estimation.predictions import mixture_quantile
 
 STUDY = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "law_residuals.py"), run_name="imported")
 COUNTED = gr.fit(Counts(), counts(5), ["k", "b"])

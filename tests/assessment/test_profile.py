@@ -11,10 +11,9 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import chi2, norm
 
 import grisaille as gr
-from grisaille.assessment.deviances import deviances_of
+from grisaille.assessment import ProfilePoint, deviances_of
 from grisaille.assessment.profile import _ProfileSide
-from grisaille.assessment.profile_points import ProfilePoint
-from grisaille.bound_experiment.unknown import Unknown
+from grisaille.bound_experiment import Unknown
 from grisaille.errors import EstimationError
 
 

@@ -58,7 +58,7 @@ def independent_limits(level=0.95):
 
 
 def test_a_linear_model_has_walds_for_two_evaluations_each(monkeypatch):
-    from grisaille.assessment.deviances import Deviances
+    from grisaille.assessment import Deviances
 
     counted, plain = [], Deviances.local
     monkeypatch.setattr(Deviances, "local", lambda self, theta: counted.append(theta) or plain(self, theta))

@@ -6,16 +6,16 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import atan2, der
-from grisaille.collocation.direct.direct import DirectOptions, DirectProgram
-from grisaille.collocation.direct.solution_statistics import (
+from grisaille.collocation.direct import (
+    DirectOptions,
+    DirectProgram,
     curvature_at,
     inside_bounds,
     quantities_along,
     theta_covariance,
 )
-from grisaille.estimation.fit_request import FitRequest
-from grisaille.estimation.unknowns import parameter_guesses, resolve_unknowns
-from grisaille.structure.structure_cache import structure_of
+from grisaille.estimation import FitRequest, parameter_guesses, resolve_unknowns
+from grisaille.structure import structure_of
 
 
 class Oscillator(gr.Model):

@@ -8,9 +8,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der, exp
-from grisaille.collocation.normal_equations import CollocationPoints, NormalEquations, ResidualBlock
-from grisaille.collocation.vectorised import Vectorised
-from grisaille.estimators.fitting import build_problem
+from grisaille.collocation import CollocationPoints, NormalEquations, ResidualBlock, Vectorised
+from grisaille.estimators import build_problem
 
 
 class Kettle(gr.Model):

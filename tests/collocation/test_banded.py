@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.collocation import banded
-from grisaille.collocation.banded import BandedFactor, NotPositiveDefinite
+from grisaille.collocation import BandedFactor, NotPositiveDefinite, banded
 
 
 def made(n: int, width: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.collocation import arrow_descent
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
 
 
 class Decay(gr.Model):

@@ -9,7 +9,7 @@ from collocation.direct_problems import Buffer, Oscillator, Pendulum, Program, b
 
 import grisaille as gr
 from grisaille import der
-from grisaille.collocation.direct.element_mesh import RadauElements
+from grisaille.collocation.direct import RadauElements
 from grisaille.errors import EstimationError
 
 TIMES = np.linspace(0.0, 10.0, 41)
@@ -196,9 +196,8 @@ def test_correlated_measurement_noise() -> None:
     record = gr.Experiment(t, {}, {"y1": y1, "y2": y2})
     likelihood = gr.evaluate(Pair(), record, gr.KalmanML(initial_covariance={"x": 0.0}), {"k": 0.7})
     found = program(Pair(), record, ["k"])
-    from grisaille.collocation.direct.initial_path import simulated_point
-    from grisaille.collocation.direct.marginal import marginal
-    from grisaille.collocation.direct.path_newton import place
+    from grisaille.collocation import marginal
+    from grisaille.collocation.direct import place, simulated_point
 
     mesh = found.transcribe(RadauElements(2))
     value = marginal(place(mesh, simulated_point(mesh, np.array([0.7]), found.starts)), 1e-10)

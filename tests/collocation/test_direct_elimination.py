@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.collocation.direct.element import ElementDerivatives, ElementSizes
-from grisaille.collocation.direct.element_elimination import (
+from grisaille.collocation.direct import (
+    ElementDerivatives,
+    ElementSizes,
     IndefiniteError,
     condense,
     multipliers,

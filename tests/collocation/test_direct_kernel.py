@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from collocation.direct_problems import Buffer, buffered, program
 
-from grisaille.collocation.direct import element as direct_element
-from grisaille.collocation.direct.element_mesh import RadauElements
-from grisaille.collocation.direct.initial_path import simulated_point
+from grisaille.collocation.direct import RadauElements, element as direct_element, simulated_point
 
 TIMES = np.linspace(0.0, 1.0, 9)
 

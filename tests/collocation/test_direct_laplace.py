@@ -8,10 +8,8 @@ from collocation.direct_problems import Buffer, Oscillator, Pendulum, buffered, 
 
 import grisaille as gr
 from grisaille import der
-from grisaille.collocation.direct.element_mesh import RadauElements
-from grisaille.collocation.direct.initial_path import simulated_point
-from grisaille.collocation.direct.marginal import marginal
-from grisaille.collocation.direct.path_newton import place
+from grisaille.collocation import marginal
+from grisaille.collocation.direct import RadauElements, place, simulated_point
 
 TIMES = np.linspace(0.0, 10.0, 41)
 PUSH = np.sign(np.sin(TIMES))

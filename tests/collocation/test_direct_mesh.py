@@ -7,17 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from grisaille.collocation.direct.element_mesh import (
-    RADAU_MATRIX,
-    RADAU_NODES,
-    RADAU_POINTS,
-    DirectRecord,
-    RadauElements,
-    make_mesh,
-)
+from grisaille.collocation.direct import RADAU_MATRIX, RADAU_NODES, RADAU_POINTS, DirectRecord, RadauElements, make_mesh
 from grisaille.errors import EstimationError
-from grisaille.experiment.piecewise_polynomials import make_table
-from grisaille.structure.system import Signal
+from grisaille.experiment import make_table
+from grisaille.structure import Signal
 
 
 def record(times, u, hold="zoh"):

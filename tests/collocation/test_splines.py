@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import BSpline
 
-from grisaille.collocation.knots import SAME_KNOT, merge_knots
-from grisaille.collocation.quadrature import make_quadrature
-from grisaille.collocation.spline_mesh import SplineMesh
-from grisaille.collocation.splines import make_spline
+from grisaille.collocation import SAME_KNOT, SplineMesh, make_quadrature, make_spline, merge_knots
 from grisaille.errors import EstimationError
 
 BREAKS = np.array([0.0, 0.4, 1.0, 1.7, 2.0, 3.0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from grisaille.structure.system import Signal, System
+from grisaille.structure import Signal, System
 
 
 def pendulum(suffix: str = "") -> System:

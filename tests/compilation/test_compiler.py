@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from grisaille.compilation import compiler
-from grisaille.compilation.compiler import Compiler, find_compiler, flags
+from grisaille.compilation import Compiler, compiler, find_compiler, flags
 from grisaille.errors import CompilationError
 
 SOURCE = """

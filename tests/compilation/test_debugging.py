@@ -19,19 +19,23 @@ import grisaille as gr
 from grisaille import der
 from grisaille.cache import Cache
 from grisaille.cache_folder import folder
-from grisaille.compilation import build_cache, kernel
-from grisaille.compilation.compiler import find_compiler
-from grisaille.compilation.debugging import c_comment
-from grisaille.compilation.debugging.readable_source import readable_files
-from grisaille.compilation.derivatives import differentiate
-from grisaille.compilation.kernel import build_kernel
-from grisaille.compilation.kernel_source import c_source, linked_sources
+from grisaille.compilation import (
+    CSource,
+    Status,
+    Task,
+    build_cache,
+    build_kernel,
+    c_source,
+    differentiate,
+    find_compiler,
+    kernel,
+    linked_sources,
+)
+from grisaille.compilation.debugging import c_comment, readable_files
 from grisaille.compilation.schemes import EXPLICIT, IMPLICIT, all_schemes
-from grisaille.compilation.shared_library import CSource
-from grisaille.compilation.task import Status, Task
 from grisaille.demo import Pendulum
 from grisaille.errors import CompilationError
-from grisaille.structure.structure_cache import structure_of
+from grisaille.structure import structure_of
 
 from .systems import HANGING, PENDULUM, implicit_decay, pendulum
 

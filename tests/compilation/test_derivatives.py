@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from compilation.systems import PENDULUM, implicit_decay, pendulum
 
-from grisaille.compilation.derivatives import PARAMETER_DERIVATIVES, PLAIN_FUNCTIONS, differentiate, jacobian
+from grisaille.compilation import PARAMETER_DERIVATIVES, PLAIN_FUNCTIONS, differentiate, jacobian
 
 POINT = {
     "pendulum": (0.3, [0.4, -6.1, 0.7, 0.2], [], [0.5, 0.3], PENDULUM),

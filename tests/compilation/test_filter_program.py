@@ -8,8 +8,8 @@ from zoo.filter_reference import carry
 from zoo.filtered import FEED, FEED_TIMES, REACTOR, Bent, Pendulum, Reactor, swing
 
 import grisaille as gr
-from grisaille.compilation.kalman.program import FilterProgram
-from grisaille.estimators.fitting import build_problem
+from grisaille.compilation.kalman import FilterProgram
+from grisaille.estimators import build_problem
 
 RECORD = gr.Experiment(
     FEED_TIMES[:30],

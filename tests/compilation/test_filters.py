@@ -10,18 +10,18 @@ import pytest
 from compilation.systems import constrained
 from zoo.brownian import BrownianPath
 
-from grisaille.compilation.coloured_noise_source import (
+from grisaille.compilation import (
     HALF,
     MIXED,
     QUARTER,
     ColouredNoise,
     ColouredNoiseLayout,
     NoiseFilterGroup,
+    StepFormula,
+    build_step,
     white_noise_pairs,
 )
-from grisaille.compilation.fused_step import build_step
-from grisaille.compilation.kalman.coloured_noise_numpy import ColouredNoiseStates
-from grisaille.compilation.step import StepFormula
+from grisaille.compilation.kalman import ColouredNoiseStates
 from grisaille.disturbance import Stream
 from grisaille.errors import DataError
 

@@ -10,7 +10,7 @@ import pytest
 from compilation.systems import HANGING, PENDULUM, constrained, pendulum
 from scipy.integrate import solve_ivp
 
-from grisaille.compilation.fused_step import build_step
+from grisaille.compilation import build_step
 from grisaille.errors import DataError
 
 SYSTEM = pendulum()

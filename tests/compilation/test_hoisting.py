@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from grisaille.compilation.hoisting import hoist
+from grisaille.compilation import hoist
 
 X, P = ca.SX.sym("x", 2), ca.SX.sym("p", 3)
 

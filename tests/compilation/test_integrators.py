@@ -10,10 +10,8 @@ from tasks import task_of
 import grisaille as gr
 from grisaille import der
 from grisaille.cache import Cache
-from grisaille.compilation import compiler, kernel, shared_library
-from grisaille.compilation.kernel import build_kernel
+from grisaille.compilation import Status, build_kernel, compiler, kernel, shared_library
 from grisaille.compilation.schemes import EXPLICIT, FROZEN_EXPLICIT, IMPLICIT
-from grisaille.compilation.task import Status
 from grisaille.errors import CompilationError
 
 TIMES = np.linspace(0.0, 4.0, 41)

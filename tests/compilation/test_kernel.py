@@ -12,15 +12,17 @@ from compilation.systems import HANGING, PENDULUM, implicit_decay, pendulum
 from tasks import task_of
 
 from grisaille.cache import Cache
-from grisaille.compilation import kernel
-from grisaille.compilation.compiler import find_compiler
-from grisaille.compilation.derivatives import differentiate
-from grisaille.compilation.kernel import build_kernel
-from grisaille.compilation.kernel_source import c_source
-from grisaille.compilation.requirement import require_compiled
+from grisaille.compilation import (
+    Status,
+    build_kernel,
+    c_source,
+    differentiate,
+    find_compiler,
+    kernel,
+    require_compiled,
+    tableau_source,
+)
 from grisaille.compilation.schemes import EXPLICIT, FROZEN_EXPLICIT, IMPLICIT
-from grisaille.compilation.schemes.tableau_source import tableau_source
-from grisaille.compilation.task import Status
 from grisaille.errors import CompilationError, DataError
 
 POINT = (0.0, np.array([0.3, -6.2, 0.1, 0.2]), np.zeros(0), np.ones(2), np.array(PENDULUM))

@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from grisaille.compilation import compiler, shared_library
-from grisaille.compilation.shared_library import CSource, build_library, build_linked, headers_of
+from grisaille.compilation import CSource, build_library, build_linked, compiler, headers_of, shared_library
 from grisaille.errors import CompilationError
 
 TEXT = '#include "gr_task.h"\nGR_API long answer(void) { return 42; }\n'

@@ -8,13 +8,19 @@ import pytest
 import grisaille as gr
 from grisaille import der, sign, where
 from grisaille.cache import Cache
-from grisaille.compilation import compiler, integrators, kernel
-from grisaille.compilation.derivatives import differentiate
-from grisaille.compilation.kernel_source import can_be_linked, linked_kind
+from grisaille.compilation import (
+    PROGRAMS,
+    build_shared_object,
+    can_be_linked,
+    compiler,
+    differentiate,
+    integrators,
+    kernel,
+    linked_kind,
+)
 from grisaille.compilation.schemes import all_schemes
-from grisaille.compilation.shared_library import build_shared_object
-from grisaille.compilation.warm_up import PROGRAMS, _sources, warm_up
-from grisaille.structure.structure_cache import structure_of
+from grisaille.compilation.warm_up import _sources, warm_up
+from grisaille.structure import structure_of
 
 TIMES = np.linspace(0.0, 8.0, 33)
 FORCE = np.where(TIMES % 3.0 < 1.0, 1.0, -1.2)

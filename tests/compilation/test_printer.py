@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import erfinv
 
-from grisaille.compilation import printer
-from grisaille.compilation.dialect import PLAIN_DIALECT, WIDE_DIALECT, literal
-from grisaille.compilation.printer import print_function
-from grisaille.compilation.shared_library import build_library
+from grisaille.compilation import PLAIN_DIALECT, WIDE_DIALECT, build_library, literal, print_function, printer
 from grisaille.errors import CompilationError
 
 X = ca.SX.sym("x", 3)

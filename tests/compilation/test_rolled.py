@@ -13,9 +13,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from grisaille.compilation import printer
-from grisaille.compilation.loop_printer import print_with_loops
-from grisaille.compilation.printer import PRELUDE, print_function
+from grisaille.compilation import PRELUDE, print_function, print_with_loops, printer
 
 INPUTS = ("t", "x", "p")
 t, x, p = ca.SX.sym("t"), ca.SX.sym("x", 60), ca.SX.sym("p", 4)

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from tasks import task_of
 
-from grisaille.compilation.kernel import Kernel, build_kernel
+from grisaille.compilation import Kernel, Status, Task, build_kernel, fronts
 from grisaille.compilation.schemes import EXPLICIT, IMPLICIT, Scheme
-from grisaille.compilation.sparse.fronts import fronts
-from grisaille.compilation.sparse.pattern import SparsityPattern
-from grisaille.compilation.task import Status, Task
-from grisaille.structure.system import System
+from grisaille.compilation.sparse import SparsityPattern
+from grisaille.structure import System
 
 NOTHING = ca.SX(0, 1)
 LINKS = 5

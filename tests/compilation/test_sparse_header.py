@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grisaille.compilation.sparse.pattern import SparsityPattern, eliminate
+from grisaille.compilation.sparse import SparsityPattern, eliminate
 
 CODE = """
 #define GR_NX 1

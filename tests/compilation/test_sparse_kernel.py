@@ -10,14 +10,10 @@ import pytest
 from scipy.linalg import expm
 from tasks import task_of
 
-from grisaille.compilation.derivatives import differentiate
-from grisaille.compilation.kernel import Kernel, build_kernel
-from grisaille.compilation.kernel_source import linked_sources
+from grisaille.compilation import Kernel, Status, Task, build_kernel, differentiate, linked_sources
 from grisaille.compilation.schemes import EXPLICIT, IMPLICIT, Scheme
-from grisaille.compilation.sparse import source as sparse_source
-from grisaille.compilation.sparse.pattern import Elimination
-from grisaille.compilation.task import Status, Task
-from grisaille.structure.system import System
+from grisaille.compilation.sparse import Elimination, is_worth_it
+from grisaille.structure import System
 
 NOTHING = ca.SX(0, 1)
 CELLS = 12
@@ -119,8 +115,8 @@ def test_factors_that_outgrow_their_room_are_made_again_with_more(monkeypatch: p
 
 
 def test_only_large_and_sparse_equations_are_sparse() -> None:
-    assert not sparse_source.is_worth_it(network())
-    assert sparse_source.is_worth_it(network(60))
+    assert not is_worth_it(network())
+    assert is_worth_it(network(60))
     x = ca.SX.sym("x", 80)
     everything = ca.vertcat(*(ca.sumsqr(x) - x[i] for i in range(80)))
-    assert not sparse_source.is_worth_it(system_of(x, everything, NOTHING))
+    assert not is_worth_it(system_of(x, everything, NOTHING))

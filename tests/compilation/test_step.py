@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from compilation.systems import PENDULUM, constrained, implicit_decay, pendulum
 
-from grisaille.compilation.step import correction_plan, formulate_step, solve_gram
+from grisaille.compilation import correction_plan, formulate_step, solve_gram
 from grisaille.errors import CompilationError
 
 

@@ -8,13 +8,18 @@ import casadi as ca
 import numpy as np
 from compilation.systems import pendulum
 
-from grisaille.compilation.dialect import PLAIN_DIALECT
-from grisaille.compilation.implicit_as_states import ALGEBRAIC_EFFORTS, LINEAR_EFFORT
-from grisaille.compilation.implicit_step import formulate_implicit_step
+from grisaille.compilation import (
+    ALGEBRAIC_EFFORTS,
+    LINEAR_EFFORT,
+    PLAIN_DIALECT,
+    ValueWithTangent,
+    formulate_implicit_step,
+    project,
+    project_moved,
+    step_sensitivity,
+)
 from grisaille.compilation.printer import _soon, _statements
-from grisaille.compilation.step import project, step_sensitivity
-from grisaille.compilation.step_tangent import ValueWithTangent, project_moved
-from grisaille.structure.system import System
+from grisaille.structure import System
 
 RANDOM = np.random.default_rng(4)
 

@@ -16,18 +16,18 @@ from zoo.brownian import BrownianPath, draw_brownian, noise_root, simulate_sde
 
 import grisaille as gr
 from grisaille import der
-from grisaille.compilation.step import StepFormula, formulate_step, step_sensitivity
-from grisaille.compilation.stochastic_step import (
+from grisaille.compilation import (
+    StepFormula,
     WhiteNoiseInfo,
     choose_scheme,
+    formulate_step,
     formulate_stochastic_step,
+    step_sensitivity,
     white_step,
 )
 from grisaille.errors import CompilationError
-from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.stochastic.diffusion import find_diffusion
-from grisaille.structure.structure_cache import structure_of
-from grisaille.structure.system import Signal
+from grisaille.structure import Signal, evaluate_parameters, structure_of
+from grisaille.structure.stochastic import find_diffusion
 
 W = gr.spectra.white
 MARGIN = 0.15

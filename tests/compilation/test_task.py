@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from tasks import task_of
 
-from grisaille.compilation.plan import Plan
-from grisaille.compilation.task import TASK_FIELDS, Status
+from grisaille.compilation import TASK_FIELDS, Plan, Status
 
 SIZES = SimpleNamespace(nx=2, nz=1, nu=1, np=3, ny=4)
 HEADER = (resources.files("grisaille.compilation") / "kernels" / "gr_task.h").read_text()

@@ -10,7 +10,7 @@ from components.running import run
 
 import grisaille as gr
 from grisaille.components import electrical, rotational, signals, thermal, translational
-from grisaille.model.flattening.flatten import flatten
+from grisaille.model import flatten
 
 MODULES = (electrical, translational, rotational, thermal, signals)
 BASES = {"OnePort", "Compliant", "Dissipative", "Element"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import grisaille.compilation
-from grisaille.compilation.compiler import LIBRARY_SUFFIX, Compiler, find_compiler, flags
+from grisaille.compilation import LIBRARY_SUFFIX, Compiler, find_compiler, flags
 
 KERNELS = Path(grisaille.compilation.__file__).parent / "kernels"
 

@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 from disturbance.headers import pointer
 
-from grisaille.disturbance.bridge import build_bridge, choose_depth
-from grisaille.disturbance.bridged_path import BridgedPath, sample_bridged_path
-from grisaille.disturbance.discretization import discretize
-from grisaille.disturbance.paths import sample_path
-from grisaille.disturbance.process import Process
-from grisaille.disturbance.process_assembly import build_process
+from grisaille.disturbance import (
+    BridgedPath,
+    Process,
+    build_bridge,
+    build_process,
+    choose_depth,
+    discretize,
+    sample_bridged_path,
+    sample_path,
+)
 from grisaille.errors import DataError
-from grisaille.model.catalogue import double_integrated, matern52, periodic
-from grisaille.model.spectra import Spectrum, integrated, lowpass, resonance
-from grisaille.numerics.philox import stream_key
+from grisaille.model import Spectrum, double_integrated, integrated, lowpass, matern52, periodic, resonance
+from grisaille.numerics import stream_key
 
 GRID = np.array([0.0, 0.4, 0.8, 1.3])
 OFF_GRID = np.array([0.03, 0.2, 0.25, 0.4, 0.61, 0.9, 1.29])

@@ -8,14 +8,14 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from grisaille.disturbance.discretization import (
+from grisaille.disturbance import (
     discretize,
     discretize_symbolic,
     distinct_steps,
     doublings,
+    factorize,
     frozen_doublings,
 )
-from grisaille.disturbance.factorization import factorize
 from grisaille.errors import DataError
 
 SIZES = [1e-9, 1e-3, 0.3, 1.0, 30.0, 50.0, 1e3, 1e4]

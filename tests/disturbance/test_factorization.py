@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from grisaille.disturbance.factorization import factorize, factorize_symbolic, nonzero_pivots
+from grisaille.disturbance import factorize, factorize_symbolic, nonzero_pivots
 from grisaille.errors import DataError
 
 

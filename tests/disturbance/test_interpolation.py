@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.disturbance.disturbance_interpolation import interpolate, piece_coefficients
+from grisaille.disturbance import interpolate, piece_coefficients
 from grisaille.errors import DataError
 
 TIMES = np.array([0.0, 0.3, 1.0, 1.1, 2.0, 2.5])

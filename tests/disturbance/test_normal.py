@@ -11,9 +11,9 @@ import pytest
 from disturbance.headers import pointer
 from scipy import stats
 
-from grisaille.disturbance.standard_normals import Stream, log_unit, normals, sine_cosine_turn
+from grisaille.disturbance import Stream, log_unit, normals, sine_cosine_turn
 from grisaille.errors import DataError
-from grisaille.numerics.philox import stream_key
+from grisaille.numerics import stream_key
 
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 MILLION = "0b133934d1fe2dd30681e7b453b17eb8c45ea6633f6de3a9c016fc1b0844d740"

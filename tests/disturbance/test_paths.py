@@ -8,14 +8,23 @@ import numpy as np
 import pytest
 from disturbance.headers import pointer
 
-from grisaille.disturbance.paths import make_transitions, sample_increments, sample_path
-from grisaille.disturbance.process import Process
-from grisaille.disturbance.process_assembly import build_process
-from grisaille.disturbance.standard_normals import normals
+from grisaille.disturbance import Process, build_process, make_transitions, normals, sample_increments, sample_path
 from grisaille.errors import DataError, ModelError
-from grisaille.model.catalogue import double_integrated, matern12, matern32, matern52, periodic, quasi_periodic
-from grisaille.model.spectra import Spectrum, integrated, lowpass, rational, resonance, white
-from grisaille.numerics.philox import stream_key
+from grisaille.model import (
+    Spectrum,
+    double_integrated,
+    integrated,
+    lowpass,
+    matern12,
+    matern32,
+    matern52,
+    periodic,
+    quasi_periodic,
+    rational,
+    resonance,
+    white,
+)
+from grisaille.numerics import stream_key
 
 GRID = np.arange(9) * 0.25
 UNEVEN = np.array([0.0, 0.01, 0.5, 0.51, 2.0, 2.3])

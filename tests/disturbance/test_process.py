@@ -7,21 +7,34 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from grisaille.disturbance.factorization import factorize
-from grisaille.disturbance.paths import make_transitions
-from grisaille.disturbance.process import Process
-from grisaille.disturbance.process_assembly import (
+from grisaille.disturbance import (
+    Process,
     build_process,
     build_symbolic_process,
     correlation_matrix,
+    factorize,
     group_correlated,
+    make_transitions,
+    start_root_symbolic,
+    transition_symbolic,
 )
-from grisaille.disturbance.process_formulas import start_root_symbolic, transition_symbolic
 from grisaille.errors import ModelError
-from grisaille.model.catalogue import matern12, matern32, matern52, quasi_periodic
-from grisaille.model.expression import Constant, Name
-from grisaille.model.flat import FlatDisturbance
-from grisaille.model.spectra import Spectrum, integrated, lowpass, rational, resonance, state_space, white
+from grisaille.model import (
+    Constant,
+    FlatDisturbance,
+    Name,
+    Spectrum,
+    integrated,
+    lowpass,
+    matern12,
+    matern32,
+    matern52,
+    quasi_periodic,
+    rational,
+    resonance,
+    state_space,
+    white,
+)
 
 LAGS = np.array([0.0, 0.1, 0.7, 2.0, 15.0])
 

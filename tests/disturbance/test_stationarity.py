@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from grisaille.disturbance.stationarity import balancing_units, cross_covariance_symbolic, stationary_covariance
+from grisaille.disturbance import balancing_units, cross_covariance_symbolic, stationary_covariance
 from grisaille.errors import ModelError
 
 

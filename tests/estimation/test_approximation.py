@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.estimation.approximation import (
-    ApproximationCheck,
-    CriterionMinimum,
-    CriterionTerm,
-    compare_slopes as compare_parts,
-)
+from grisaille.estimation import ApproximationCheck, CriterionMinimum, CriterionTerm, compare_slopes as compare_parts
 
 THETA = np.array([1.0, 2.0])
 HESSIAN = np.array([[40.0, 12.0], [12.0, 9.0]])

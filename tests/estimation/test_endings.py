@@ -11,8 +11,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.fitted import Fitted
-from grisaille.optimization.journal import SearchJournal
+from grisaille.estimation import Fitted
+from grisaille.optimization import SearchJournal
 
 TIMES = np.linspace(0.0, 8.0, 33)
 
@@ -102,7 +102,7 @@ def test_an_interruption_keeps_what_was_reached(name: str) -> None:
         if len(seen) == 3:
             raise KeyboardInterrupt
 
-    from grisaille.estimators.fitting import build_problem, fit_problem
+    from grisaille.estimators import build_problem, fit_problem
 
     model = Driven() if name in COLLOCATION else Pair()
     problem = build_problem(model, record(), ["a", "b"], method)
@@ -151,7 +151,7 @@ def test_direct_collocation_keeps_its_first_elements(monkeypatch: pytest.MonkeyP
 
 
 def test_an_interruption_stops_a_study(monkeypatch: pytest.MonkeyPatch) -> None:
-    from grisaille.estimation.problem import EstimationProblem
+    from grisaille.estimation import EstimationProblem
 
     evaluate, calls = EstimationProblem.evaluate, []
 
@@ -170,7 +170,7 @@ def test_an_interruption_stops_a_study(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_interruption_before_anything_was_reached_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    from grisaille.estimation.problem import EstimationProblem
+    from grisaille.estimation import EstimationProblem
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

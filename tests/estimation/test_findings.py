@@ -10,10 +10,9 @@ import pytest
 from old_files import questions
 
 import grisaille as gr
-from grisaille.estimation.findings.ensemble import EnsembleResult, ErrorSize, UnexplainedErrors
-from grisaille.estimation.findings.mesh import MeshResult
-from grisaille.estimation.hac.robust_errors import RobustErrors
-from grisaille.estimation.persistence.findings import findings_as_data, restored_findings
+from grisaille.estimation.findings import EnsembleResult, ErrorSize, MeshResult, UnexplainedErrors
+from grisaille.estimation.hac import RobustErrors
+from grisaille.estimation.persistence import findings_as_data, restored_findings
 
 TABLE = {
     "criterion": 3.5, "penalty": 0.01, "explained_exactly": 1.0, "moved_by_start": 2.5, "limit(scale(w))": 0.3,

@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal, norm
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
 
 TIMES = 0.2 * np.arange(60)
 FORCE = np.sign(np.sin(0.7 * TIMES))

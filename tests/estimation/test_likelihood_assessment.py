@@ -7,8 +7,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.assessment.boundary import mixture_p, mixture_weights
-from grisaille.assessment.deviance_law import DevianceLaw
+from grisaille.assessment import DevianceLaw, mixture_p, mixture_weights
 from grisaille.errors import EstimationError
 
 

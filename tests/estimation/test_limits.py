@@ -8,7 +8,7 @@ from scipy.stats import t as student
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.fitted import with_levels
+from grisaille.estimation import with_levels
 
 T = np.linspace(0.0, 4.0, 41)
 Y = np.exp(-T) + 0.3 * np.random.default_rng(0).standard_normal(41)

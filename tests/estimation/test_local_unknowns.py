@@ -7,8 +7,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimators.fitting import build_problem
-from grisaille.filtering.filter_runner import FilterRunner
+from grisaille.estimators import build_problem
+from grisaille.filtering import FilterRunner
 
 TIMES = 0.3 * np.arange(12)
 

@@ -11,10 +11,9 @@ from scipy.optimize import minimize
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.abilities.redraw import Redraw
-from grisaille.estimation.density.own import OwnLikelihood
-from grisaille.estimation.estimate import Estimate
-from grisaille.estimation.estimator import Estimator
+from grisaille.estimation import Estimate, Estimator
+from grisaille.estimation.abilities import Redraw
+from grisaille.estimation.density import OwnLikelihood
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from scipy.stats import binom
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
 
 PLAIN = gr.OutputError()
 TIMES = np.linspace(0.0, 5.0, 41)

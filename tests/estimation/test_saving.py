@@ -16,11 +16,11 @@ import pytest
 import xarray as xr
 
 import grisaille as gr
-from grisaille.bound_experiment.discretisation import Discretisation
+from grisaille.bound_experiment import Discretisation
 from grisaille.errors import DataError
-from grisaille.estimation.persistence import netcdf, saving
-from grisaille.filtering.filter_steps import FilterSteps
-from grisaille.simulation.simulation_steps import SimulationSteps
+from grisaille.estimation.persistence import file_groups, groups_as_bytes, read_groups
+from grisaille.filtering import FilterSteps
+from grisaille.simulation import SimulationSteps
 
 METHOD = gr.OutputError(rtol=1e-6)
 T = np.linspace(0.0, 3.0, 16)
@@ -224,9 +224,9 @@ def test_steps_of_older_files_are_none_where_they_are_empty() -> None:
 def test_xarray_reads_what_it_would_have_written(fit: gr.Fit, path: Path, tmp_path: Path) -> None:
     """Every group, with dimensions and attributes; and a file that xarray wrote is loaded as well."""
     other = tmp_path / "by_xarray.nc"
-    for name, dataset in saving.file_groups(fit):
+    for name, dataset in file_groups(fit):
         dataset.to_netcdf(other, mode="a" if other.exists() else "w", engine="h5netcdf", group=name or None)
-    for name, _ in saving.file_groups(fit):
+    for name, _ in file_groups(fit):
         ours, theirs = (_plain(p, name) for p in (path, other))
         xr.testing.assert_identical(ours, theirs)
     pd.testing.assert_frame_equal(gr.load(other).parameters, fit.parameters, check_exact=True)
@@ -247,8 +247,8 @@ def test_axes_without_entries_and_odd_texts_survive(tmp_path: Path) -> None:
         {"format": 1, "said": "ja"},
     )
     path = tmp_path / "some.nc"
-    path.write_bytes(netcdf.groups_as_bytes([("", dataset), ("inner", dataset)]))
-    for found in netcdf.read_groups(path).values():
+    path.write_bytes(groups_as_bytes([("", dataset), ("inner", dataset)]))
+    for found in read_groups(path).values():
         xr.testing.assert_identical(found, dataset)
     with xr.open_dataset(path, engine="h5netcdf", group="inner") as theirs:
         xr.testing.assert_identical(theirs.load(), dataset)

@@ -9,7 +9,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
 
 TIMES = np.linspace(0.0, 4.0, 13)
 

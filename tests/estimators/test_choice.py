@@ -8,7 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.estimators.choice import choose_method
+from grisaille.estimators import choose_method
 
 TIMES = np.linspace(0.0, 5.0, 41)
 

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
-from grisaille.bound_experiment.unknown import Unknown
-from grisaille.estimation.fit_request import FitRequest
-from grisaille.filtering.filter_runner import FilterOptions, FilterRunner
-from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
-from grisaille.simulation.ensembles.ensemble_runner import EnsembleRunner
+from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities, Unknown
+from grisaille.estimation import FitRequest
+from grisaille.filtering import FilterOptions, FilterRunner
+from grisaille.simulation.ensembles import EnsembleOptions, EnsembleRunner
 
 TIMES = np.arange(0.0, 200.0)
 TRUTH = {"k": 2.0, "T": 5.0, "tau": 3.0}

@@ -118,7 +118,7 @@ def test_what_is_no_formula_is_refused_by_all_in_one_sentence() -> None:
 
 
 def test_problem_folders_name_laws(tmp_path: Path) -> None:
-    from grisaille.problem.folder_priors import make_prior
+    from grisaille.problem import make_prior
 
     assert make_prior({"kind": "gamma", "mean": 2.0, "shape": 3.0}) == gr.Gamma(2.0, 3.0)
     table = {"kind": "truncated", "below": 0.0, "of": {"kind": "student", "mean": 1.0, "df": 3.0, "scale": 0.5}}

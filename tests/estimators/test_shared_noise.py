@@ -13,8 +13,8 @@ from scipy.stats import multivariate_normal
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.estimators.fitting import build_problem
-from grisaille.study.redrawn_records import draw_records
+from grisaille.estimators import build_problem
+from grisaille.study import draw_records
 
 T = np.arange(0.0, 12.0, 0.2)
 NAMES = ("y1", "y2", "y3", "y4")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from grisaille.estimators.collocation.strides import Strides
+from grisaille.estimators.collocation import Strides
 
 
 def search(wish: Callable[[np.ndarray], np.ndarray], at: list[float], most: int = 40) -> tuple[np.ndarray, bool]:

@@ -10,9 +10,8 @@ from matplotlib.dates import num2date
 
 from grisaille.drawing import abscissae, label_time, panels
 from grisaille.errors import DataError
-from grisaille.experiment.experiment import Experiment
-from grisaille.experiment.times.clock import Clock
-from grisaille.experiment.times.dating import clock_in, date_column, with_dates
+from grisaille.experiment import Experiment
+from grisaille.experiment.times import Clock, clock_in, date_column, with_dates
 
 NIGHT = pd.date_range("2024-03-30 23:00", periods=6, freq="h", tz="Europe/Berlin")
 """The clock is put forward at two."""

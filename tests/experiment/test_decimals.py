@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grisaille import DataError
-from grisaille.experiment.decimals import table_with_decimal
+from grisaille.experiment import table_with_decimal
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 import grisaille as gr
-from grisaille.experiment import Experiment
-from grisaille.experiment.sampled_signals import SampledSignal
+from grisaille.experiment import Experiment, SampledSignal
 
 T = np.linspace(0.0, 2.0, 5)
 

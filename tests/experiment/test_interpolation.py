@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from grisaille.errors import DataError
-from grisaille.experiment.piecewise_polynomials import make_table
-from grisaille.structure.system import Signal
+from grisaille.experiment import make_table
+from grisaille.structure import Signal
 
 TIMES = np.linspace(0.0, 10.0, 101)
 U = [Signal("u", 0, "input")]

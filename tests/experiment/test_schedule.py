@@ -10,9 +10,8 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.bound_experiment import BoundExperiment
-from grisaille.model.whens import change, edge, initial, whenever
-from grisaille.structure.structure_cache import structure_of
-from grisaille.structure.time_schedule import why_not_scheduled
+from grisaille.model import change, edge, initial, whenever
+from grisaille.structure import structure_of, why_not_scheduled
 
 
 class Scheduled(gr.Model):

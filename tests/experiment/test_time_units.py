@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.experiment.times.clock import UNSTATED_UNIT
-from grisaille.model.units import read_unit
+from grisaille.experiment.times import UNSTATED_UNIT
+from grisaille.model import read_unit
 
 
 class Lag(gr.Model):

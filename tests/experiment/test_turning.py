@@ -5,8 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from grisaille.experiment.rounding import rounding_of
-from grisaille.experiment.turning_points import grid_with_turning_points
+from grisaille.experiment import grid_with_turning_points, rounding_of
 
 
 def test_rounding_is_bounded() -> None:

@@ -9,11 +9,10 @@ from scipy.stats import norm
 
 import grisaille as gr
 from grisaille import der
-from grisaille.disturbance.stochastic_model import build_stochastic_model
-from grisaille.filtering.algebraic_model import AlgebraicModel
-from grisaille.filtering.jumps.averages import average, truncated_moments
-from grisaille.filtering.sigma_points import SigmaPoints
-from grisaille.structure.structure_cache import structure_of
+from grisaille.disturbance import build_stochastic_model
+from grisaille.filtering import AlgebraicModel, SigmaPoints
+from grisaille.filtering.jumps import average, truncated_moments
+from grisaille.structure import structure_of
 
 
 def model_of(rate, output=None):

@@ -12,7 +12,7 @@ from zoo.filtered import FEED, FEED_TIMES, REACTOR, SWING, Angle, Pendulum, Reac
 import grisaille as gr
 from grisaille import der, exp
 from grisaille.errors import EstimationError
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
 
 VALUES = {"k": 0.5, "L": 2.05, "scale(w)": 0.35, "noise(phi)": 0.025}
 WAYS = [

@@ -7,11 +7,9 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.compilation.kalman import builds, program
-from grisaille.compilation.kalman.builds import build_filter
-from grisaille.compilation.kalman.compiled_pass import run_forward, run_reverse
-from grisaille.compilation.shared_library import CSource
-from grisaille.estimators.fitting import build_problem
+from grisaille.compilation import CSource
+from grisaille.compilation.kalman import build_filter, builds, program, run_forward, run_reverse
+from grisaille.estimators import build_problem
 
 TIMES = np.linspace(0.0, 3.0, 13)
 

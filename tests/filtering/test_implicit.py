@@ -8,7 +8,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import asinh, der, exp, sinh, sqrt
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
 
 TIMES = np.linspace(0.0, 3.0, 16)
 random = np.random.default_rng(3)

@@ -161,7 +161,7 @@ def test_the_likelihood_sees_the_jump(model, name):
 
 
 def test_derivatives_are_those_of_the_likelihood():
-    from grisaille.estimators.fitting import build_problem
+    from grisaille.estimators import build_problem
 
     data = simulated(Friction(), np.linspace(0.0, 3.0, 31))
     problem = build_problem(Friction(), data, ["mu"], gr.KalmanML(substeps=8))

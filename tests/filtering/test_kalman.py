@@ -9,10 +9,16 @@ import pandas as pd
 import pytest
 from zoo import textbook_kalman as textbook
 
-from grisaille.disturbance.duals import constant_dual
-from grisaille.filtering.compiled_sums import add_up, add_up_given, filter_moments, filter_states
-from grisaille.filtering.kalman import DiscreteModel, likelihood_of_sums
-from grisaille.filtering.smoother import smooth
+from grisaille.disturbance import constant_dual
+from grisaille.filtering import (
+    DiscreteModel,
+    add_up,
+    add_up_given,
+    filter_moments,
+    filter_states,
+    likelihood_of_sums,
+    smooth,
+)
 
 
 def make(y, F, Q, H, R, x0, P0, c=None, d=None):

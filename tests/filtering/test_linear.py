@@ -10,7 +10,7 @@ from zoo import textbook_kalman as textbook
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
 
 TIMES = np.cumsum(np.array([0.0, 0.3, 0.5, 0.2, 0.9, 0.4, 0.4, 0.4, 1.1, 0.3, 0.6, 0.2, 0.8, 0.5, 0.5, 0.7]))
 U = np.sin(1.3 * TIMES) + 0.2

@@ -9,7 +9,7 @@ from zoo.filtered import INPUT as U, IRREGULAR as TIMES, SEEN as Y, Tanks, tank_
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
 
 EVERY = [
     {"filter": "extended", "substeps": 1},

@@ -13,12 +13,9 @@ from zoo.filtered import Pendulum, swing
 
 import grisaille as gr
 from grisaille import der, exp, log, sin
-from grisaille.compilation import tangent_printer
-from grisaille.compilation.kalman import program
-from grisaille.compilation.kalman.builds import build_filter
-from grisaille.compilation.kalman.compiled_pass import run_forward, run_reverse
-from grisaille.compilation.shared_library import CSource
-from grisaille.estimators.fitting import build_problem
+from grisaille.compilation import CSource, tangent_printer
+from grisaille.compilation.kalman import build_filter, program, run_forward, run_reverse
+from grisaille.estimators import build_problem
 
 TIMES = np.linspace(0.0, 3.0, 16)
 FALL = np.exp(-0.5 * TIMES)

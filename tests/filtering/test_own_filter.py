@@ -11,7 +11,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import DataError, EstimationError
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
 from grisaille.filtering import Filter, FilterMethod, FilterStates, Likelihood, ModelFunctions
 
 

@@ -9,9 +9,9 @@ from zoo.filter_reference import carry
 
 import grisaille as gr
 from grisaille import der
-from grisaille.compilation.kalman.compiled_pass import run_reverse
-from grisaille.estimators.fitting import build_problem
-from grisaille.filtering import algebraic_roots
+from grisaille.compilation.kalman import run_reverse
+from grisaille.estimators import build_problem
+from grisaille.filtering import AlgebraicRoots
 
 TIMES = np.linspace(0.0, 4.0, 41)
 SEEN = slice(0, None, 5)
@@ -92,7 +92,7 @@ def test_other_filters(filter):
 
 def test_a_root_that_is_lost_is_refused_by_name(monkeypatch):
     """Without fresh solutions after jumps the Newton steps end elsewhere, and the fit says so."""
-    monkeypatch.setattr(algebraic_roots.AlgebraicRoots, "jumps", lambda self, given: [])
+    monkeypatch.setattr(AlgebraicRoots, "jumps", lambda self, given: [])
     with pytest.raises(gr.EstimationError, match=r"z is not solved along the record: before t = .*Newton steps"):
         both("rectifier", filter="extended")
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from grisaille.filtering.compiled_sums import add_up
-from grisaille.filtering.kalman import DiscreteModel, likelihood_of_sums
+from grisaille.filtering import DiscreteModel, add_up, likelihood_of_sums
 
 
 def random_model(N: int, gaps: tuple[int, ...] = (), n: int = 3, ny: int = 2, ns: int = 4) -> DiscreteModel:

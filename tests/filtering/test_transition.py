@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from grisaille.disturbance.duals import constant_dual
-from grisaille.filtering.exact import transition
-from grisaille.filtering.exact.transition import noise_covariance, polynomial_nodes, state_transition
+from grisaille.disturbance import constant_dual
+from grisaille.filtering.exact import noise_covariance, polynomial_nodes, state_transition, transition
 
 A = np.array([[-0.3, 1.0, 0.0], [0.2, -2.0, 0.4], [0.0, 0.0, 0.0]])
 """Singular: an integrator feeds the second state."""

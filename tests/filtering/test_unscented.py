@@ -9,8 +9,8 @@ from zoo.filtered import Squared
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimators.fitting import build_problem
-from grisaille.filtering.sigma_points import SigmaPoints, square_root
+from grisaille.estimators import build_problem
+from grisaille.filtering import SigmaPoints, square_root
 
 TIMES = np.linspace(0.0, 10.0, 51)
 

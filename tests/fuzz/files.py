@@ -82,9 +82,8 @@ def _fits(several: bool, place: Path) -> None:
 
 
 def _stores(place: Path) -> None:
-    from grisaille.problem.study_file import StudyPlan
-    from grisaille.study.store import Store
-    from grisaille.study.study_task import RunAnswer
+    from grisaille.problem import StudyPlan
+    from grisaille.study import RunAnswer, Store
 
     header = {"kind": "multistart", "model": "0723fee4", "parameters": json.dumps({"k": "0.5"}), "seed": "1"}
     shelf = Store(place / "multistart.db", header, ["k", "std_error(k)", "objective"])
@@ -106,7 +105,7 @@ def _data(path: Path) -> None:
 
 def _folders(place: Path) -> None:
     from grisaille.cli.main import main
-    from grisaille.problem.creating import create
+    from grisaille.problem import create
 
     create("two-tank", place / "tanks")
     create("rc-building", place / "house")
@@ -184,7 +183,7 @@ def content(kind: str, path: Path) -> Any:
         said = [fit.status, str(fit.notes), str(fit.method), str(fit.model), str(fit.why), fit.model_name]
         return [*tables, *said, *(e.fingerprint for e in fit.experiments)]
     if kind == "store":
-        from grisaille.problem.study_file import read_plan, read_store
+        from grisaille.problem import read_plan, read_store
 
         found = read_store(path)
         str(found)

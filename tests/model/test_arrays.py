@@ -10,10 +10,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import ModelError
-from grisaille.model.expression import Condition, Equation
-from grisaille.model.flattening.flatten import flatten
-from grisaille.model.functions import array
-from grisaille.model.symbol_arrays import SymbolArray
+from grisaille.model import Condition, Equation, SymbolArray, array, flatten
 
 
 class Body(gr.Model):

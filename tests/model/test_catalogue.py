@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.disturbance.process_assembly import build_process
+from grisaille.disturbance import build_process
 from grisaille.errors import ModelError
-from grisaille.model import catalogue
-from grisaille.model.catalogue import (
+from grisaille.model import (
+    Name,
+    Spectrum,
+    catalogue,
     double_integrated,
     from_spectral_density,
     matern12,
@@ -18,8 +20,6 @@ from grisaille.model.catalogue import (
     periodic,
     quasi_periodic,
 )
-from grisaille.model.expression import Name
-from grisaille.model.spectra import Spectrum
 
 OMEGA = np.array([0.0, 0.3, 1.0, 2.0, 30.0])
 

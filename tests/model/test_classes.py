@@ -11,7 +11,7 @@ from model.examples import Capacitor, Lowpass, Pendulum, Pin, Resistor
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import ModelError
-from grisaille.model.flattening.flatten import flatten
+from grisaille.model import flatten
 
 
 def texts(model):

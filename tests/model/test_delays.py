@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.structure.structure_cache import structure_of
+from grisaille.structure import structure_of
 
 T = np.arange(0.0, 6.0, 0.5)
 
@@ -28,7 +28,7 @@ def test_reads_as_it_is_written() -> None:
 
 
 def test_mathml_shows_the_earlier_instant() -> None:
-    from grisaille.model.notation.mathml import formula
+    from grisaille.model.notation import formula
 
     markup = str(formula(gr.delay(Lag.u, Lag.tau)))
     assert "<mi>t</mi><mo>−</mo><mi>τ</mi>" in markup

@@ -9,8 +9,7 @@ import pytest
 
 import grisaille as gr
 from grisaille.errors import ModelError
-from grisaille.model.expression import Call, Condition, Constant, Equation, Name, postorder, same
-from grisaille.model.rewriting import Rewriter
+from grisaille.model import Call, Condition, Constant, Equation, Name, Rewriter, postorder, same
 
 x, y = Name("x"), Name("y")
 

@@ -11,8 +11,7 @@ from model.examples import Ground, Lowpass, Pendulum, Pin, Resistor
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import ModelError
-from grisaille.model.expression import Name, postorder
-from grisaille.model.flattening.flatten import flatten
+from grisaille.model import Name, flatten, postorder
 
 
 def texts(model: gr.Model) -> list[str]:

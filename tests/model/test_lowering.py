@@ -9,8 +9,8 @@ from scipy.interpolate import CubicSpline, RegularGridInterpolator
 
 import grisaille as gr
 from grisaille.errors import ModelError
-from grisaille.model.expression import Name
-from grisaille.model.lowering.lowering import evaluate, lower
+from grisaille.model import Name
+from grisaille.model.lowering import evaluate, lower
 
 x, y, p = Name("x"), Name("y"), Name("p")
 

@@ -9,8 +9,8 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.markup import Html
-from grisaille.model.expression import Expression, Name
-from grisaille.model.notation.mathml import equation, formula, identifier, row, symbol
+from grisaille.model import Expression, Name
+from grisaille.model.notation import equation, formula, identifier, row, symbol
 
 a, b, c, x, y = (Name(n) for n in "abcxy")
 

@@ -9,7 +9,7 @@ from model.examples import Capacitor, Ground, Lowpass, Pendulum, Pin, Resistor
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import ModelError
-from grisaille.model.flattening.flatten import flatten
+from grisaille.model import flatten
 
 
 def body(**members):

@@ -12,8 +12,7 @@ from model.examples import Lowpass, Pendulum
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import ModelError
-from grisaille.model.flattening.flatten import flatten
-from grisaille.model.packing import pack, unpack
+from grisaille.model import flatten, pack, unpack
 
 
 def local_model() -> gr.Model:

@@ -10,8 +10,8 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import ModelError
-from grisaille.model.flattening.flatten import flatten
-from grisaille.model.measurement.noise_covariances import correlations_of, covariance_formulas, is_correlation
+from grisaille.model import flatten
+from grisaille.model.measurement import correlations_of, covariance_formulas, is_correlation
 
 
 class Sensors(gr.Model):

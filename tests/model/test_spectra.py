@@ -9,8 +9,8 @@ from scipy import signal
 import grisaille as gr
 from grisaille import spectra
 from grisaille.errors import ModelError
-from grisaille.model.expression import Name
-from grisaille.model.lowering.lowering import evaluate
+from grisaille.model import Name
+from grisaille.model.lowering import evaluate
 
 b = Name("b")
 

@@ -9,8 +9,8 @@ from scipy.interpolate import CubicSpline, PchipInterpolator
 
 import grisaille as gr
 from grisaille.errors import ModelError
-from grisaille.model.expression import Name
-from grisaille.model.lowering.lowering import lower
+from grisaille.model import Name
+from grisaille.model.lowering import lower
 
 x, y = Name("x"), Name("y")
 SCALES = [(1.0, 1.0), (1e9, 1e-9), (1e-9, 1e9)]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.model.expression import Name
-from grisaille.model.lowering.lowering import evaluate
+from grisaille.model import Name
+from grisaille.model.lowering import evaluate
 
 a, b, c, x = (Name(name) for name in "abcx")
 

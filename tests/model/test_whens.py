@@ -11,8 +11,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.model.flattening.flatten import flatten
-from grisaille.model.whens import change
+from grisaille.model import change, flatten
 
 
 class Ball(gr.Model):

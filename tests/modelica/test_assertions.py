@@ -11,7 +11,7 @@ from modelica.texts import model
 
 import grisaille as gr
 from grisaille.errors import ModelError, SimulationError
-from grisaille.model.expression import Call, Condition, Constant, Name
+from grisaille.model import Call, Condition, Constant, Name
 from grisaille.simulation.assertions import _Formulas
 
 TIMES = np.linspace(0.0, 1.0, 11)

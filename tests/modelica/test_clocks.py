@@ -8,7 +8,7 @@ import pytest
 from modelica.texts import model
 
 import grisaille as gr
-from grisaille.modelica.discrete_time.clocks import without_clocks
+from grisaille.modelica.discrete_time import without_clocks
 
 
 def test_a_sampled_controller() -> None:

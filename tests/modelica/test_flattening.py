@@ -18,11 +18,18 @@ import pytest
 
 import grisaille as gr
 from grisaille.errors import ModelError
-from grisaille.modelica.full import keeping, rumoca
-from grisaille.modelica.full.derivatives import with_named_derivatives
-from grisaille.modelica.full.flat_text import flat_text
-from grisaille.modelica.full.outline import main_model
-from grisaille.modelica.full.packages import experiment_of, is_flat, is_full, libraries_of_environment, whole
+from grisaille.modelica import flat_text
+from grisaille.modelica.full import (
+    CachedFlattening,
+    experiment_of,
+    is_flat,
+    is_full,
+    libraries_of_environment,
+    main_model,
+    rumoca,
+    whole,
+    with_named_derivatives,
+)
 
 PLANT = Path(__file__).with_name("plant") / "Plant.mo"
 TREES = json.loads(gzip.decompress(PLANT.with_name("flat.json.gz").read_bytes()))
@@ -32,8 +39,8 @@ TIMES = np.linspace(0.0, 2.0, 9)
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is found that was flattened before."""
-    monkeypatch.setattr(keeping.CachedFlattening, "found", lambda entry: None)
-    monkeypatch.setattr(keeping.CachedFlattening, "keep", lambda entry, *made: None)
+    monkeypatch.setattr(CachedFlattening, "found", lambda entry: None)
+    monkeypatch.setattr(CachedFlattening, "keep", lambda entry, *made: None)
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.modelica.full.flat_expressions import Expressions
-from grisaille.modelica.full.remedies.remedies_of_names import with_derivatives_in_files, with_full_literals
+from grisaille.modelica.full import Expressions
+from grisaille.modelica.full.remedies import with_derivatives_in_files, with_full_literals
 
 T = np.array([0.0, 0.11, 0.4, 0.73, 1.0])
 

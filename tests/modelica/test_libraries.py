@@ -11,12 +11,8 @@ import pytest
 import grisaille as gr
 from grisaille import cache_folder
 from grisaille.errors import ModelError
-from grisaille.modelica.full import rumoca
-from grisaille.modelica.full.conversions import Conversion, convert_text
-from grisaille.modelica.full.keeping import CachedFlattening
-from grisaille.modelica.full.libraries import libraries_in, needed
-from grisaille.modelica.full.mending import mend_text
-from grisaille.modelica.full.remedies.remedies import Remedies
+from grisaille.modelica.full import CachedFlattening, Conversion, convert_text, libraries_in, mend_text, needed, rumoca
+from grisaille.modelica.full.remedies import Remedies
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
@@ -353,7 +349,8 @@ def test_flat_texts_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_construct_that_is_not_known_is_named_with_its_line() -> None:
-    from grisaille.modelica.full.flat_text import UnknownNode, flat_text
+    from grisaille.modelica import flat_text
+    from grisaille.modelica.full import UnknownNode
 
     equation = {"residual": {"Lambda": {"body": 1}}, "span": {"source": 7, "start": 30, "end": 31}}
     empty: dict = {key: [] for key in ("structured_equations", "initial_equations", "when_chains", "algorithms")}

@@ -9,11 +9,7 @@ from modelica.texts import model
 
 import grisaille as gr
 from grisaille.errors import ModelError, SimulationError
-from grisaille.modelica import tree
-from grisaille.modelica.library import FunctionLibrary
-from grisaille.modelica.parsing import parse
-from grisaille.modelica.refusals import Refused
-from grisaille.modelica.values import RecordValue
+from grisaille.modelica import Calling, FunctionLibrary, RecordValue, Refused, parse
 
 WATER = "Modelica.Media.Water.IF97_Utilities."
 BASIC = WATER + "BaseIF97.Basic."
@@ -254,11 +250,11 @@ def test_mixtures_of_gases_are_known_by_their_molar_masses() -> None:
     for temperature, enthalpy, entropy in computed:
         given = {"X": air, "h": enthalpy} | {"exclEnthForm": True, "refChoice": 1, "h_off": 0.0}
         library = FunctionLibrary(list(parse(MIXTURE)))
-        left = library.call(tree.Calling(0, "M.Medium.T_hX.f_nonlinear", [], {}), [temperature], given)
+        left = library.call(Calling(0, "M.Medium.T_hX.f_nonlinear", [], {}), [temperature], given)
         assert left == pytest.approx(0.0, abs=1e-7)
         given = {"X": air, "p": 1e5, "s": entropy}
-        left = library.call(tree.Calling(0, "M.Medium.T_psX.f_nonlinear", [], {}), [temperature], given)
+        left = library.call(Calling(0, "M.Medium.T_psX.f_nonlinear", [], {}), [temperature], given)
         assert left == pytest.approx(0.0, abs=1e-8)
     unknown = FunctionLibrary(list(parse(MIXTURE.replace("0.0319988, 0.018", "0.0319, 0.018"))))
     with pytest.raises(Refused, match="not defined"):
-        unknown.call(tree.Calling(0, "M.Medium.s_TX", [], {}), [300.0, air], {})
+        unknown.call(Calling(0, "M.Medium.s_TX", [], {}), [300.0, air], {})

@@ -7,8 +7,7 @@ import pytest
 
 import grisaille as gr
 from grisaille.errors import ModelError
-from grisaille.modelica.full import keeping
-from grisaille.modelica.full.redeclarations import keep_redeclarations
+from grisaille.modelica.full import CachedFlattening, keep_redeclarations
 
 LOOP = """
 package P
@@ -94,8 +93,8 @@ model M Real y; Real z(start = 0, fixed = true); equation y = at(time, {{0, 0}, 
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is found that was flattened before."""
-    monkeypatch.setattr(keeping.CachedFlattening, "found", lambda entry: None)
-    monkeypatch.setattr(keeping.CachedFlattening, "keep", lambda entry, *made: None)
+    monkeypatch.setattr(CachedFlattening, "found", lambda entry: None)
+    monkeypatch.setattr(CachedFlattening, "keep", lambda entry, *made: None)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grisaille.study.modelica_check import find_files
-from grisaille.study.modelica_file import run
+from grisaille.study import find_files, run
 
 SAMPLE = (
     "Blocks.Examples.BusUsage", "Blocks.Examples.SlewRateLimiter", "Electrical.Analog.Examples.CauerLowPassAnalog",

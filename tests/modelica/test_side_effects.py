@@ -10,10 +10,9 @@ from modelica.texts import model
 
 import grisaille as gr
 from grisaille.errors import ModelError
-from grisaille.model.expression import Name
-from grisaille.model.lowering.lowering import evaluate
-from grisaille.modelica import tree
-from grisaille.modelica.library import FunctionLibrary
+from grisaille.model import Name
+from grisaille.model.lowering import evaluate
+from grisaille.modelica import Calling, FunctionLibrary
 
 MOST = 2**64 - 1
 GENERATOR = "Modelica.Math.Random.Generators.Xorshift1024star.random"
@@ -21,7 +20,7 @@ FFT = "Modelica.Math.FastFourierTransform.Internal.rawRealFFT"
 
 
 def call(name: str, *arguments: object) -> object:
-    return FunctionLibrary([]).call(tree.Calling(0, name, [], {}), [*arguments], {})
+    return FunctionLibrary([]).call(Calling(0, name, [], {}), [*arguments], {})
 
 
 def signed(half: int) -> int:

@@ -9,19 +9,16 @@ from scipy.special import ndtri
 
 import grisaille as gr
 from grisaille.errors import ModelError
-from grisaille.model.expression import Name
-from grisaille.model.lowering.lowering import evaluate
-from grisaille.modelica import tree
-from grisaille.modelica.library import FunctionLibrary
-from grisaille.modelica.parsing import parse
-from grisaille.modelica.values import RecordValue
+from grisaille.model import Name
+from grisaille.model.lowering import evaluate
+from grisaille.modelica import Calling, FunctionLibrary, RecordValue, parse
 
 FLUID, SPICE = "Modelica.Fluid.Utilities.", "Modelica.Electrical.Spice3.Internal."
 
 
 def call(name: str, *arguments: object, text: str = "") -> object:
     plain = [float(a) if isinstance(a, np.floating) else a for a in arguments]
-    return FunctionLibrary(list(parse(text))).call(tree.Calling(0, name, [], {}), plain, {})
+    return FunctionLibrary(list(parse(text))).call(Calling(0, name, [], {}), plain, {})
 
 
 # --- wall friction ---
@@ -351,7 +348,7 @@ def test_the_reference_of_enthalpies_that_no_text_brings_is_told() -> None:
     library, told = FunctionLibrary([]), []
     library.remark = lambda at, words: told.append(words)
     data = call("Modelica.Media.IdealGases.Common.DataRecord", "G", 0.029, -4e3, 3e5, 1000.0, *DATA, *DATA, 287.0)
-    library.call(tree.Calling(0, "M.Medium.T_h.f_nonlinear", [], {}), [300.0, data, 0.0], {})
+    library.call(Calling(0, "M.Medium.T_h.f_nonlinear", [], {}), [300.0, data, 0.0], {})
     assert told == ["'M.Medium.T_h.f_nonlinear' is not brought: enthalpies are taken as zero at 0 K, without formation"]
 
 

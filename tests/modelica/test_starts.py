@@ -8,8 +8,8 @@ from modelica import texts
 
 import grisaille as gr
 from grisaille.errors import StructureError
-from grisaille.modelica.full.confidence import path_of, written_before
-from grisaille.modelica.tokens import Tokens
+from grisaille.modelica import Tokens
+from grisaille.modelica.full import path_of, written_before
 
 
 def flat(declared: str, equations: str) -> str:

@@ -8,7 +8,7 @@ from modelica.texts import model
 from scipy.interpolate import Akima1DInterpolator, RegularGridInterpolator
 
 import grisaille as gr
-from grisaille.modelica.tables.surfaces import surface
+from grisaille.modelica.tables import surface
 
 XS, YS = [0.0, 1.0, 2.5, 3.0, 4.2], [-1.0, 0.0, 0.7, 2.0]
 A, B = np.array([1.0, 3.0, 2.0, 2.5, -1.0]), np.array([0.5, -2.0, 1.0, 1.5])

@@ -11,9 +11,8 @@ from modelica.texts import model
 from scipy.io import savemat
 
 import grisaille as gr
-from grisaille.modelica.limits import Unfit
-from grisaille.modelica.tables.files import read_table
-from grisaille.modelica.tables.places import ResourceFolders, files_of
+from grisaille.modelica import Unfit
+from grisaille.modelica.tables import ResourceFolders, files_of, read_table
 
 ROWS = np.array([[0.0, 0.0, 1.0], [1.0, 2.0, 1.5], [2.5, -1.0, 2.0]])
 TEXT = """#1

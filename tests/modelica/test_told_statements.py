@@ -13,7 +13,7 @@ import xarray as xr
 
 import grisaille as gr
 from grisaille.errors import ModelError
-from grisaille.modelica.full.statements_as_assertions import with_assertions, with_entries_set
+from grisaille.modelica.full import with_assertions, with_entries_set
 
 TIMES = np.array([0.0, 0.6, 1.2, 2.7])
 

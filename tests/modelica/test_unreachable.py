@@ -8,8 +8,8 @@ from modelica import texts
 
 import grisaille as gr
 from grisaille.errors import SimulationError
-from grisaille.model.expression import Call, Condition, Name, same
-from grisaille.modelica.unreachable import Unreachable
+from grisaille.model import Call, Condition, Name, same
+from grisaille.modelica import Unreachable
 
 BODY = """
 parameter Real rising = 0, falling = 0, width = 0.5, low = 0.75;

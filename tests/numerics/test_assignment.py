@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from grisaille.numerics.assignment import best_assignment
+from grisaille.numerics import best_assignment
 
 
 @pytest.mark.parametrize("seed", range(4))

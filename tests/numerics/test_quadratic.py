@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from grisaille.numerics.quadratic import OWN_UNITS, HessianQuadratic, bounded_step, is_definite
+from grisaille.numerics import OWN_UNITS, HessianQuadratic, bounded_step, is_definite
 
 
 @pytest.mark.parametrize("seed", range(40))

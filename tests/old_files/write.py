@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from grisaille.estimators.simulated_pem.checkpoint import Checkpoint
+from grisaille.estimators.simulated_pem import Checkpoint
 from old_files import questions
 from old_files.answers import said_by_fit, said_by_study
 from old_files.public import public_signatures

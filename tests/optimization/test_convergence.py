@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.bound_experiment.unknown import Unknown
-from grisaille.estimation.problem import Evaluation
-from grisaille.optimization.convergence import OFFSET_TOLERANCE, polish, relative_offset
-from grisaille.optimization.scaled import Scaled
-from grisaille.optimization.search import Search
+from grisaille.bound_experiment import Unknown
+from grisaille.estimation import Evaluation
+from grisaille.optimization import OFFSET_TOLERANCE, Scaled, Search, polish, relative_offset
 
 
 class Scattering(Scaled):

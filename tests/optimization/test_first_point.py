@@ -8,8 +8,8 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.estimators.fitting import build_problem
-from grisaille.optimization.search import Search
+from grisaille.estimators import build_problem
+from grisaille.optimization import Search
 
 
 class Rooted(gr.Model):

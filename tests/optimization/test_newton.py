@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear, rosen
 
-from grisaille.bound_experiment.unknown import Unknown
-from grisaille.estimation.problem import Evaluation
-from grisaille.numerics.quadratic import HessianQuadratic, SquaresQuadratic, bounded_step
-from grisaille.optimization import damped_newton, nelder_mead, trust_region
-from grisaille.optimization.journal import SearchJournal
-from grisaille.optimization.scaled import Scaled
-from grisaille.optimization.search import Search, SearchOutcome
+from grisaille.bound_experiment import Unknown
+from grisaille.estimation import Evaluation
+from grisaille.numerics import HessianQuadratic, SquaresQuadratic, bounded_step
+from grisaille.optimization import (
+    Scaled,
+    Search,
+    SearchJournal,
+    SearchOutcome,
+    damped_newton,
+    nelder_mead,
+    trust_region,
+)
 
 Formula = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 

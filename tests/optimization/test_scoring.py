@@ -7,11 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from grisaille.bound_experiment.unknown import Unknown
-from grisaille.estimation.likelihood import LikelihoodEvaluation
-from grisaille.optimization import hessian, scoring
-from grisaille.optimization.scaled import Scaled
-from grisaille.optimization.search import Search
+from grisaille.bound_experiment import Unknown
+from grisaille.estimation import LikelihoodEvaluation
+from grisaille.optimization import Scaled, Search, hessian_at, scoring
 
 Formula = Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray, np.ndarray]]
 
@@ -78,7 +76,7 @@ def test_the_hessian_far_from_edges_is_formed_once() -> None:
     search = From(Given(beside_an_edge, [-2.0, 0.3]))
     begin = search.evaluate(search.criterion.begin)
     a = float(AXES[0] @ begin.theta)
-    H = hessian.hessian_at(search, begin, np.ones(2, dtype=bool))
+    H = hessian_at(search, begin, np.ones(2, dtype=bool))
     assert AXES @ H.matrix @ AXES.T == pytest.approx(np.diag([EDGE / (1 - a) ** 2, 1.0]), abs=1e-8)
     assert search.evaluations == 5
     assert not H.edges

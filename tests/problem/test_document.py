@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grisaille.problem.document import UnreadableDocument, find_lines, read_document, show_place
+from grisaille.problem import UnreadableDocument, find_lines, read_document, show_place
 
 TEXT = '''# a comment with [brackets] and key = value
 title = "[not] a = header"

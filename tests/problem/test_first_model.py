@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from grisaille.cli import main
-from grisaille.problem.first_model import create_from_csv, read_file
-from grisaille.problem.folder import load_problem
+from grisaille.problem import create_from_csv, load_problem, read_file
 
 Capture = pytest.CaptureFixture[str]
 RANDOM = np.random.default_rng(4)

@@ -9,9 +9,7 @@ import pytest
 from problem.folders import changed, write
 
 import grisaille as gr
-from grisaille.problem.creating import create, templates
-from grisaille.problem.folder_methods import make_method
-from grisaille.problem.studies import at_values
+from grisaille.problem import at_values, create, make_method, templates
 
 
 def test_a_fit_from_a_folder_is_that_of_python(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from problem.folders import MODEL, changed, table, write
 
 import grisaille as gr
 from grisaille.cli import main
-from grisaille.problem.folder_paths import leads_outside
-from grisaille.problem.linting import file_to_run, lint
+from grisaille.problem import file_to_run, leads_outside, lint
 
 RUNS = 'from pathlib import Path\nPath(__file__).with_name("ran").touch()\n'
 

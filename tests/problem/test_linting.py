@@ -8,7 +8,7 @@ import pytest
 from problem.folders import MODEL, PROBLEM, changed, write
 
 import grisaille as gr
-from grisaille.problem.linting import lint
+from grisaille.problem import lint
 
 ESTIMATE = 'estimate = ["k", "start(level)"]'
 GUESS = "guess = 0.4"

@@ -10,7 +10,7 @@ from modelica.texts import DRIVE
 import grisaille as gr
 from grisaille.cli import main
 from grisaille.errors import DataError
-from grisaille.problem.linting import file_to_run, lint
+from grisaille.problem import file_to_run, lint
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ import pytest
 from problem.folders import PROBLEM, table, write
 
 import grisaille as gr
-from grisaille.problem.first_model import create_from_csv
-from grisaille.problem.linting import lint
+from grisaille.problem import create_from_csv, lint
 
 LAW = """
 [outputs.y]

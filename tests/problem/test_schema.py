@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
+from grisaille.problem import deviations, problem_schema
 from grisaille.problem.estimators import estimators
-from grisaille.problem.schema import problem_schema
-from grisaille.problem.schema_deviations import deviations
 
 
 def said(value: Any, schema: dict[str, Any]) -> list[str]:

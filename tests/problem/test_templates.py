@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.problem.creating import create, templates
+from grisaille.problem import create, templates
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import grisaille as gr
-from grisaille.reporting.calendar import calendar_of
+from grisaille.reporting import calendar_of
 
 
 def record(stamps: pd.DatetimeIndex, unit: str = "h") -> gr.Experiment:

@@ -7,8 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from grisaille.reporting.chart_encoding import encode, thin
-from grisaille.reporting.charts import Album, Chart, ChartSeries
+from grisaille.reporting import Album, Chart, ChartSeries, encode, thin
 
 
 def chart(x: np.ndarray, y: np.ndarray, **options) -> Chart:

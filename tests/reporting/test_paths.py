@@ -7,8 +7,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.reporting.chart_encoding import thin
-from grisaille.reporting.drawn_paths import break_at_gaps, drawn_path
+from grisaille.reporting import break_at_gaps, drawn_path, thin
 
 T = np.concatenate([np.arange(0.0, 10.0, 0.5), np.arange(25.0, 30.0, 0.5)])
 U = np.sin(0.8 * np.arange(0.0, 30.5, 0.5))

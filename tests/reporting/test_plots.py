@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from grisaille.errors import DataError
-from grisaille.reporting.plots import trajectories
+from grisaille.reporting import trajectories
 
 RESULT = xr.Dataset(
     {

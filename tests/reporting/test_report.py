@@ -14,12 +14,7 @@ from reporting.fits import METHOD, NASTY, Tank, nasty_fit, tank_experiment, tank
 
 import grisaille as gr
 from grisaille.errors import DataError
-from grisaille.reporting.charts import Album
-from grisaille.reporting.labels import as_exact, short_number
-from grisaille.reporting.report import fit_page
-from grisaille.reporting.report_computation import repeat_code
-from grisaille.reporting.report_outputs import outputs
-from grisaille.reporting.report_residuals import MEANINGS
+from grisaille.reporting import MEANINGS, Album, as_exact, fit_page, outputs, repeat_code, short_number
 
 PAGE = fit_page(tank_fit())
 TEXT = unescape(re.sub(r"<[^>]+>", " ", PAGE))
@@ -180,7 +175,7 @@ def test_static_models_are_drawn_over_their_only_input() -> None:
 
 def test_stages_of_a_search_are_drawn_apart() -> None:
     """An objective that was renewed (noise levels, weights) is another one; each falls."""
-    from grisaille.reporting.report_computation import stages
+    from grisaille.reporting import stages
 
     objective = np.array([1e4, 10.0, 1e-8, 49.5, 49.4, 49.40001, 49.3])
     assert stages(objective) == [slice(0, 3), slice(3, 5), slice(5, 7)]

@@ -10,9 +10,7 @@ import numpy as np
 from assessment.lines import METHOD, Line, line_experiment, line_fit
 
 import grisaille as gr
-from grisaille.reporting.labels import short_number
-from grisaille.reporting.report_comparison import comparison_page
-from grisaille.reporting.report_study import study_page
+from grisaille.reporting import comparison_page, short_number, study_page
 
 SERIAL = {"executor": "serial", "seed": 1}
 

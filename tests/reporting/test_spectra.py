@@ -7,7 +7,7 @@ import pytest
 
 import grisaille as gr
 from grisaille.errors import ModelError
-from grisaille.reporting.spectrum_plots import plot_spectrum
+from grisaille.reporting import plot_spectrum
 
 CATALOGUE = [
     gr.spectra.lowpass(2.0, order=2),

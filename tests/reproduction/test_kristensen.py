@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from grisaille.study.seeds import experiment_seed
+from grisaille.study import experiment_seed
 from grisaille_reproductions import (
     kristensen_reactor as reactor,
     kristensen_spread as spread,

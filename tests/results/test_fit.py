@@ -9,7 +9,7 @@ import pytest
 
 import grisaille as gr
 from grisaille.errors import EstimationError
-from grisaille.estimation.fitted import Fitted
+from grisaille.estimation import Fitted
 
 
 class Decay(gr.Model):

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 import grisaille as gr
 from grisaille import der
-from grisaille.results.log_density import DensityFunction
+from grisaille.results import DensityFunction
 
 TIMES = np.linspace(0.0, 6.0, 25)
 RNG = np.random.default_rng(5)

@@ -9,7 +9,7 @@ import pytest
 from modelica.texts import DRIVE
 
 import grisaille as gr
-from grisaille.modelica.full.rumoca import is_available
+from grisaille.modelica.full import is_available
 
 TIMES = np.linspace(0.0, 4.0, 40)
 NOISE = 0.01 * np.random.default_rng(0).normal(size=(4, 40))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.modelica.full.rumoca import is_available
+from grisaille.modelica.full import is_available
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="the extra modelica is not installed")
 LIBRARY = Path(__file__).parents[1] / "modelica" / "library"

@@ -10,11 +10,9 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.effort import cost as costs
-from grisaille.estimation.effort.cost import Cost
-from grisaille.estimators.fitting import build_problem
-from grisaille.results import progress
-from grisaille.results.progress import ProgressLine, format_duration, is_read, progress_reporter
+from grisaille.estimation.effort import Cost, cost as costs
+from grisaille.estimators import build_problem
+from grisaille.results import ProgressLine, format_duration, is_read, progress, progress_reporter
 
 
 class Clock:

@@ -8,10 +8,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from grisaille.compilation.kernel import Kernel, build_kernel
+from grisaille.compilation import Kernel, Status, Task, build_kernel
 from grisaille.compilation.schemes import EXPLICIT, Scheme
-from grisaille.compilation.task import Status, Task
-from grisaille.structure.system import System
+from grisaille.structure import System
 
 NOTHING = ca.SX(0, 1)
 GRAVITY = 9.81

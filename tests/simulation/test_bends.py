@@ -19,12 +19,11 @@ from tasks import task_of
 
 import grisaille as gr
 from grisaille import der
-from grisaille.compilation.kernel import Kernel
+from grisaille.compilation import Kernel, Status
 from grisaille.compilation.schemes import schemes_of
-from grisaille.compilation.task import Status
-from grisaille.numerics.sides import reach
-from grisaille.simulation.integration import integrate
-from grisaille.simulation.roots.newton import Anchor, Newton
+from grisaille.numerics import reach
+from grisaille.simulation import integrate
+from grisaille.simulation.roots import Anchor, Newton
 
 Floats = np.ndarray
 

@@ -9,8 +9,7 @@ from zoo.brownian import draw_brownian, noise_root
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import DataError
-from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.structure_cache import structure_of
+from grisaille.structure import evaluate_parameters, structure_of
 
 GRID = np.array([0.0, 0.1, 0.4, 0.5, 1.0])
 

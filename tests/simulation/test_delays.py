@@ -11,7 +11,7 @@ from scipy.interpolate import CubicSpline
 
 import grisaille as gr
 from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
-from grisaille.simulation.runner import Runner
+from grisaille.simulation import Runner
 
 T = np.arange(0.0, 20.0)
 U = np.random.default_rng(0).normal(size=T.size).round(2)

@@ -20,11 +20,8 @@ from zoo.mechanics import Pendulum
 
 import grisaille as gr
 from grisaille.cli import main
-from grisaille.compilation.compiler import find_compiler
-from grisaille.compilation.cuda import batch_cuda, device, launch
-from grisaille.compilation.cuda.cuda_source import one_text
-from grisaille.compilation.cuda.tasks import task_source
-from grisaille.compilation.shared_library import build_library
+from grisaille.compilation import build_library, find_compiler
+from grisaille.compilation.cuda import batch_cuda, device, launch, one_text, task_source
 from grisaille.simulation.ensembles import devices, graphics_engine, graphics_tasks
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="no C compiler")

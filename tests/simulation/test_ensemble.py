@@ -13,13 +13,10 @@ from zoo.mechanics import Pendulum
 
 import grisaille as gr
 from grisaille import der
-from grisaille.disturbance import Purpose, build_process, discretize, sample_path
-from grisaille.disturbance.paths import multiply
+from grisaille.disturbance import Purpose, build_process, discretize, multiply, sample_path
 from grisaille.errors import DataError, ModelError, SimulationError
-from grisaille.simulation.ensembles.ensemble import run_ensemble
-from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
-from grisaille.simulation.ensembles.grid import make_grid
-from grisaille.simulation.posing import pose
+from grisaille.simulation import pose
+from grisaille.simulation.ensembles import EnsembleOptions, make_grid, run_ensemble
 
 TIMES = np.linspace(0, 1, 11)
 PENDULUM = {"inputs": {"u": 0.5}, "step": 0.02, "seed": 3}

@@ -8,7 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import DataError
-from grisaille.simulation.ensembles.grid import make_grid
+from grisaille.simulation.ensembles import make_grid
 
 HOUR = np.arange(0.0, 3601.0, 60.0)
 NOTHING = np.zeros(0)

@@ -9,9 +9,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der, spectra
-from grisaille.simulation.ensembles.ensemble import run_ensemble
-from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
-from grisaille.simulation.posing import pose
+from grisaille.simulation import pose
+from grisaille.simulation.ensembles import EnsembleOptions, run_ensemble
 
 TIMES = np.linspace(0.0, 1.0, 6)
 

@@ -11,8 +11,7 @@ import pytest
 import grisaille as gr
 from grisaille import der, spectra
 from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
-from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
-from grisaille.simulation.ensembles.ensemble_runner import EnsembleRunner
+from grisaille.simulation.ensembles import EnsembleOptions, EnsembleRunner
 
 TIMES = np.linspace(0.0, 1.0, 6)
 

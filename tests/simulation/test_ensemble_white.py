@@ -9,7 +9,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der, spectra
-from grisaille.simulation.ensembles.reducers import Quantiles
+from grisaille.simulation.ensembles import Quantiles
 
 DEVIATIONS = 4.0
 """Standard errors that a Monte Carlo mean may be off; the seeds are fixed."""

@@ -21,9 +21,8 @@ from simulation.reduced import (
 )
 from tasks import task_of
 
-from grisaille.compilation.kernel import Kernel
+from grisaille.compilation import Kernel, Status, Task
 from grisaille.compilation.schemes import EXPLICIT
-from grisaille.compilation.task import Status, Task
 
 FIVE, EIGHT = EXPLICIT.tableaux
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.polynomial import Polynomial
 
-from grisaille.simulation.ensembles.hermite import mixing, piece_polynomials
+from grisaille.simulation.ensembles import mixing, piece_polynomials
 
 
 @pytest.mark.parametrize("d", [0, 1, 2, 3])

@@ -17,9 +17,8 @@ from scipy.special import ellipj
 from simulation.reduced import kernel_of, run
 from tasks import task_of
 
-from grisaille.compilation.kernel import Kernel
+from grisaille.compilation import Kernel, Status, Task
 from grisaille.compilation.schemes import IMPLICIT
-from grisaille.compilation.task import Status, Task
 
 Function = Callable[..., Any]
 

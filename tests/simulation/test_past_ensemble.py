@@ -10,9 +10,7 @@ import pytest
 
 import grisaille as gr
 from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
-from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
-from grisaille.simulation.ensembles.ensemble_runner import EnsembleRunner
-from grisaille.simulation.ensembles.past_weights import delayed_weights
+from grisaille.simulation.ensembles import EnsembleOptions, EnsembleRunner, delayed_weights
 
 ROWS = np.linspace(0.0, 6.0, 61)
 

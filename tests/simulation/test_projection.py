@@ -8,9 +8,8 @@ import pytest
 from simulation.reduced import finished, kernel_of, run
 from tasks import task_of
 
-from grisaille.compilation.kernel import Kernel
+from grisaille.compilation import Kernel, Status, Task
 from grisaille.compilation.schemes import FROZEN_EXPLICIT
-from grisaille.compilation.task import Status, Task
 
 OFF = [3.0001, -4.0002, 0.8, 0.61]
 SEEDS = {"dp": [[1.0], [0.0], [0.0]], "sx": [[0.3, 0.1, 0.2, -0.4], [0.0, 0.0, 0.5, 0.1], [1.0, 2.0, 3.0, 4.0]]}

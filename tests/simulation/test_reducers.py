@@ -7,16 +7,9 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.compilation.sample_moments import SampleMoments
+from grisaille.compilation import SampleMoments
 from grisaille.errors import DataError
-from grisaille.simulation.ensembles.reducers import (
-    Mean,
-    Quantiles,
-    RealizationBlock,
-    Statistic,
-    Variance,
-    make_reducers,
-)
+from grisaille.simulation.ensembles import Mean, Quantiles, RealizationBlock, Statistic, Variance, make_reducers
 
 RNG = np.random.default_rng(4)
 Y, SY = RNG.normal(size=(50, 6, 2)), RNG.normal(size=(50, 6, 3, 2))

@@ -16,10 +16,7 @@ import grisaille as gr
 import grisaille.components.electrical as el
 from grisaille import der
 from grisaille.compilation.schemes import AUTO, FROZEN_EXPLICIT, schemes_of
-from grisaille.simulation import fixed_steps
-from grisaille.simulation.integration import run
-from grisaille.simulation.posing import SimulationSetup
-from grisaille.simulation.simulation_runs import IntegratorOptions, SimulationRuns
+from grisaille.simulation import IntegratorOptions, SimulationRuns, SimulationSetup, fixed_steps, run
 
 METHODS = ("explicit", "implicit", "frozen-explicit", "frozen-implicit")
 times = np.linspace(0.0, 6.0, 13)

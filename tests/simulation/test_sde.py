@@ -10,11 +10,9 @@ from zoo.brownian import draw_brownian, noise_root, simulate_sde
 
 import grisaille as gr
 from grisaille import der
-from grisaille.compilation.step import formulate_step
-from grisaille.compilation.stochastic_step import ChartPoint, WhiteNoiseInfo, white_step
+from grisaille.compilation import ChartPoint, WhiteNoiseInfo, formulate_step, white_step
 from grisaille.disturbance import build_process, sample_path
-from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.structure_cache import structure_of
+from grisaille.structure import evaluate_parameters, structure_of
 
 W = gr.spectra.white
 DEVIATIONS = 4.0

@@ -7,7 +7,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.simulation import integration, nominal_sizes
+from grisaille.simulation import NominalSizes, integration
 
 
 def test_frozen_steps_end_where_a_ladder_has_hardly_moved() -> None:
@@ -58,7 +58,7 @@ def test_runs_are_looked_at_after_the_same_steps_however_long_these_take(monkeyp
         monkeypatch.setattr(integration, "SLICE_TIME", share)
         seen: list[tuple[int, float]] = []
         monkeypatch.setattr(
-            nominal_sizes.NominalSizes, "other", lambda self, kernel, task, seen=seen: seen.append((task.tried, task.t))
+            NominalSizes, "other", lambda self, kernel, task, seen=seen: seen.append((task.tried, task.t))
         )
         gr.simulate(Swing(), [0.0, 20_000.0], rtol=1e-8, method="explicit")
         looks.append(seen)

@@ -8,9 +8,8 @@ import pytest
 from simulation.reduced import kernel_of, loop
 from tasks import task_of
 
-from grisaille.compilation.task import Status
-from grisaille.simulation.roots.linear import StepFailure, lu, lu_solve
-from grisaille.simulation.roots.newton import Newton
+from grisaille.compilation import Status
+from grisaille.simulation.roots import Newton, StepFailure, lu, lu_solve
 
 
 def test_newton_solves_the_loop_and_keeps_its_factors():

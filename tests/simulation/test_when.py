@@ -10,7 +10,7 @@ import xarray as xr
 
 import grisaille as gr
 from grisaille import der
-from grisaille.model.whens import change, edge, initial, terminal
+from grisaille.model import change, edge, initial, terminal
 
 METHODS = ("explicit", "implicit", "frozen-explicit", "frozen-implicit")
 

@@ -10,7 +10,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure.held_events import hold_events
+from grisaille.structure import hold_events
 
 TIMES = np.array([0.0, 0.5, 1.5, 2.0])
 AT_EVENT = 0.5 * np.exp(-0.1)

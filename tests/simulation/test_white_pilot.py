@@ -8,11 +8,15 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import SimulationError
-from grisaille.simulation.ensembles import white_pilot
-from grisaille.simulation.ensembles.ensemble import run_ensemble
-from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
-from grisaille.simulation.ensembles.white_pilot import ComparisonScale, choose_halvings, compare
-from grisaille.simulation.posing import pose
+from grisaille.simulation import pose
+from grisaille.simulation.ensembles import (
+    ComparisonScale,
+    EnsembleOptions,
+    choose_halvings,
+    compare,
+    run_ensemble,
+    white_pilot,
+)
 
 WHITE = gr.spectra.white
 

@@ -8,8 +8,8 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import StructureError
-from grisaille.model.flattening.flatten import flatten
-from grisaille.structure.reduction import reduce_model
+from grisaille.model import flatten
+from grisaille.structure import reduce_model
 
 
 class Merged(gr.Model):

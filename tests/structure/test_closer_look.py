@@ -12,8 +12,8 @@ from zoo.further_test_set import ring_modulator
 
 import grisaille as gr
 from grisaille import der, exp
-from grisaille.structure.singular.like_terms import without_like_terms
-from grisaille.structure.structure_cache import structure_of
+from grisaille.structure import structure_of
+from grisaille.structure.singular import without_like_terms
 
 
 @pytest.mark.parametrize(("bias", "carrier"), [(0.0, 2.0), (2.0, 2.0), (-1.0, 20.0), (5.0, 0.1)])

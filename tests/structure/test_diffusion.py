@@ -11,8 +11,8 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import ModelError, StructureError
-from grisaille.structure.stochastic.diffusion import Diffusion, correlation_mask, find_diffusion
-from grisaille.structure.structure_cache import structure_of
+from grisaille.structure import structure_of
+from grisaille.structure.stochastic import Diffusion, correlation_mask, find_diffusion
 
 W = gr.spectra.white
 LOW = gr.spectra.lowpass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure.structure_cache import structure_of
+from grisaille.structure import structure_of
 
 
 class Plain(gr.Model):

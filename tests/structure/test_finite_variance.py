@@ -7,18 +7,18 @@ import pytest
 from scipy.integrate import quad
 from zoo.descriptor_systems import SYSTEMS, Known, exact_relative_degree
 
-from grisaille.structure.descriptor.finite_variance import (
+from grisaille.structure.descriptor import (
     DisturbedSystem,
+    Matrix,
     NoiseFilter,
     augment,
     decide_variance,
     projected_terms,
     projector_on_null,
     range_of_power,
+    separate_modes,
     white_filter,
 )
-from grisaille.structure.descriptor.pencil import Matrix
-from grisaille.structure.descriptor.standard_form import separate_modes
 
 by_name = pytest.mark.parametrize("known", SYSTEMS, ids=lambda k: k.name)
 

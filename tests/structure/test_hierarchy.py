@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.structure.starts.hierarchy import solve_levels
+from grisaille.structure.starts import solve_levels
 
 
 def test_first_level_wins_over_the_second() -> None:

@@ -9,9 +9,8 @@ from zoo.mechanics import Pendulum
 import grisaille as gr
 from grisaille import der, exp
 from grisaille.errors import StructureError
-from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.starts.initialization import Initializer
-from grisaille.structure.structure_cache import structure_of
+from grisaille.structure import evaluate_parameters, structure_of
+from grisaille.structure.starts import Initializer
 
 STILL = np.zeros(2)
 

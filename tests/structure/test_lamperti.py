@@ -10,15 +10,16 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure.stochastic.diffusion import Diffusion, find_diffusion
-from grisaille.structure.stochastic.lamperti import (
+from grisaille.structure import structure_of
+from grisaille.structure.stochastic import (
     ChartPoint,
+    Diffusion,
     LampertiChart,
     boundary_dimension,
     find_charts,
+    find_diffusion,
     stays_inside,
 )
-from grisaille.structure.structure_cache import structure_of
 
 
 def scalar(drift: Any, factor: Any, start: float = 1.0) -> Diffusion:

@@ -8,13 +8,9 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.model.flattening.flatten import flatten
-from grisaille.structure.descriptor.descriptor_linearization import Linearizer
-from grisaille.structure.descriptor.operating_point import jet_values, locate, start_point
-from grisaille.structure.descriptor.pencil import build_staircase
-from grisaille.structure.equations import lower_equations
-from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.structure_cache import structure_of
+from grisaille.model import flatten
+from grisaille.structure import evaluate_parameters, lower_equations, structure_of
+from grisaille.structure.descriptor import Linearizer, build_staircase, jet_values, locate, start_point
 
 
 class TwoBodies(gr.Model):

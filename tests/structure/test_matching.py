@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from grisaille.model.ordering import strong_components
-from grisaille.structure.bipartite_matching import decompose, maximum_matching
+from grisaille.model import strong_components
+from grisaille.structure import decompose, maximum_matching
 
 
 def test_matching_is_perfect_where_one_exists() -> None:

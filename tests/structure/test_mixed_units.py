@@ -11,8 +11,7 @@ from scipy.optimize import brentq
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure.singular import singularity
-from grisaille.structure.singular.null_vectors import SampledJacobian
+from grisaille.structure.singular import SampledJacobian, singularity
 
 times = np.linspace(0.0, 3.0, 4)
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 from zoo.descriptor_systems import SINGULAR, SYSTEMS, Known, exact_finite_modes
 
-from grisaille.structure.descriptor.pencil import build_staircase, find_dependence, invertible_shift, scale_pencil
+from grisaille.structure.descriptor import build_staircase, find_dependence, invertible_shift, scale_pencil
 
 by_name = pytest.mark.parametrize("known", SYSTEMS, ids=lambda k: k.name)
 

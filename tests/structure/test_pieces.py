@@ -5,15 +5,8 @@ from __future__ import annotations
 import casadi as ca
 import pytest
 
-from grisaille.model.lowering.table_lowering import lower_table
-from grisaille.structure.switching_pieces import (
-    certain_jumps_of,
-    is_affine,
-    jumps_of,
-    relations_of,
-    separate_jumps,
-    separate_relations,
-)
+from grisaille.model.lowering import lower_table
+from grisaille.structure import certain_jumps_of, is_affine, jumps_of, relations_of, separate_jumps, separate_relations
 
 x, y, p = ca.SX.sym("x"), ca.SX.sym("y"), ca.SX.sym("p")
 SMOOTH = {"affine": 2 * x + y, "parameter": ca.if_else(p > 1, 2 * x, x), "of another": x + ca.sign(y)}

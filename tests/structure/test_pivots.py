@@ -11,10 +11,9 @@ from scipy.linalg import expm
 
 import grisaille as gr
 from grisaille import der
-from grisaille.model.flattening.flatten import flatten
-from grisaille.structure.blocks import BlockUnknown
-from grisaille.structure.equations import lower_equations
-from grisaille.structure.singular.rounded_slopes import without_rounded_slopes
+from grisaille.model import flatten
+from grisaille.structure import BlockUnknown, lower_equations
+from grisaille.structure.singular import without_rounded_slopes
 
 
 def test_a_net_with_conductances_of_eight_powers_of_ten() -> None:

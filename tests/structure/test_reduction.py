@@ -9,9 +9,8 @@ from zoo.mechanics import DisguisedIndex, Pendulum, RedundantArm, StateDependent
 
 import grisaille as gr
 from grisaille import der
-from grisaille.model.flattening.flatten import flatten
-from grisaille.structure.reduction import reduce_model
-from grisaille.structure.structure_cache import structure_of
+from grisaille.model import flatten
+from grisaille.structure import reduce_model, structure_of
 
 
 def reduced(model: gr.Model):

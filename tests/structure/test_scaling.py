@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.structure.singular.scaling import balanced, equilibrated, rank
+from grisaille.structure.singular import balanced, equilibrated, rank
 
 random = np.random.default_rng(3)
 

@@ -6,8 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from grisaille.structure.switch_sides import sides_of
-from grisaille.structure.switching_pieces import jumps_of
+from grisaille.structure import jumps_of, sides_of
 
 x, y, p = ca.SX.sym("x"), ca.SX.sym("y"), ca.SX.sym("p")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grisaille.structure.signature import solve_offsets
+from grisaille.structure import solve_offsets
 
 PENDULUM = [{0: 1, 2: 0}, {1: 1, 3: 0}, {2: 1, 4: 0, 0: 0}, {3: 1, 4: 0, 1: 0}, {0: 0, 1: 0}]
 """x' = vx, y' = vy, vx' = T x, vy' = T y − g, x² + y² = L²."""

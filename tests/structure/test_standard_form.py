@@ -9,8 +9,8 @@ import scipy.linalg
 from zoo.descriptor_systems import SINGULAR, SYSTEMS, Known
 
 from grisaille.errors import StructureError
-from grisaille.structure.descriptor.finite_variance import projector_on_null
-from grisaille.structure.descriptor.standard_form import separate_modes, standard_form
+from grisaille.structure import standard_form
+from grisaille.structure.descriptor import projector_on_null, separate_modes
 
 by_name = pytest.mark.parametrize("known", SYSTEMS, ids=lambda k: k.name)
 

@@ -9,10 +9,8 @@ from scipy.optimize import brentq
 import grisaille as gr
 import grisaille.components.electrical as el
 from grisaille import der, exp
-from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.starts import problem, start_search
-from grisaille.structure.starts.initialization import Initializer
-from grisaille.structure.structure_cache import structure_of
+from grisaille.structure import evaluate_parameters, structure_of
+from grisaille.structure.starts import Initializer, problem, start_search
 
 
 def start_of(model: gr.Model, u=(), demands=None, **options):

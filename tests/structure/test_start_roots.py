@@ -7,9 +7,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.starts.initialization import Initializer
-from grisaille.structure.structure_cache import structure_of
+from grisaille.structure import evaluate_parameters, structure_of
+from grisaille.structure.starts import Initializer
 
 
 class Battery(gr.Model):

@@ -11,8 +11,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import StructureError, der
-from grisaille.structure.singular.like_terms import without_cancelled_terms
-from grisaille.structure.starts.rounding import rounding_of
+from grisaille.structure.singular import without_cancelled_terms
+from grisaille.structure.starts import rounding_of
 
 UNITS = (1.0, 1e-6, 1e-12, 1e-15, 1e12)
 

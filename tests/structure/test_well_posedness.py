@@ -12,16 +12,15 @@ from zoo.descriptor_systems import SYSTEMS, Known
 import grisaille as gr
 from grisaille import der
 from grisaille.components.sampling import IntegratingSampler, Totalizer, presampling_filter
-from grisaille.model.flattening.flatten import flatten
-from grisaille.structure.descriptor.descriptor_linearization import Linearizer
-from grisaille.structure.descriptor.differentiation_count import count_differentiations
-from grisaille.structure.descriptor.finite_variance import DisturbedSystem, decide_variance
-from grisaille.structure.descriptor.noise_filters import noise_filters
-from grisaille.structure.descriptor.pencil import CloseDecisionWarning
-from grisaille.structure.descriptor.well_posedness import well_posedness
-from grisaille.structure.equations import lower_equations
-from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.structure_cache import structure_of
+from grisaille.model import flatten
+from grisaille.structure import evaluate_parameters, lower_equations, noise_filters, structure_of, well_posedness
+from grisaille.structure.descriptor import (
+    CloseDecisionWarning,
+    DisturbedSystem,
+    Linearizer,
+    count_differentiations,
+    decide_variance,
+)
 
 WHITE = gr.spectra.white()
 

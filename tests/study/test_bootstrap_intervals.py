@@ -8,8 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.study.bootstrap_intervals import Inversion, quantile_error
-from grisaille.study.redrawn_records import draw_records
+from grisaille.study import Inversion, draw_records, quantile_error
 
 U = np.linspace(0.1, 2.0, 12)
 

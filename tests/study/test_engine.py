@@ -19,9 +19,8 @@ from study.examples import METHOD, PLAN, Line, line_study
 
 import grisaille as gr
 from grisaille.errors import EstimationError
-from grisaille.study.engine import MAX_CHUNK, _Pace
-from grisaille.study.processes import Pool
-from grisaille.study.study_task import PreparedTask, RunAnswer
+from grisaille.study import MAX_CHUNK, Pool, PreparedTask, RunAnswer
+from grisaille.study.engine import _Pace
 
 SCRIPT = """
 import numpy as np, grisaille as gr

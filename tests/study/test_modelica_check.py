@@ -10,7 +10,8 @@ import pytest
 
 from grisaille.cli import main
 from grisaille.errors import DataError
-from grisaille.study.modelica_check import ModelicaCheck, _tree, find_files, outcome_text, summary
+from grisaille.study import ModelicaCheck, find_files, outcome_text, summary
+from grisaille.study.modelica_check import _tree
 
 DECAY = """package 'Decay'
   model 'Decay'

@@ -8,7 +8,7 @@ from study.examples import METHOD, SERIAL, Rooted, Valleys, X, valleys_data
 
 import grisaille as gr
 from grisaille.errors import EstimationError
-from grisaille.study.basins import find_basins
+from grisaille.study import find_basins
 
 
 def rooted_data() -> gr.Experiment:

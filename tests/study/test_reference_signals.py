@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from grisaille.errors import DataError
-from grisaille.study.reference_signals import ReferenceSignals, read_reference
+from grisaille.study import ReferenceSignals, read_reference
 
 T = np.linspace(0.0, 1.0, 101)
 

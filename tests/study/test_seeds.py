@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import kstest
 
-from grisaille.study.seeds import experiment_seed, run_seed, uniforms
+from grisaille.study import experiment_seed, run_seed, uniforms
 
 
 def test_seeds_are_pure_and_distinct() -> None:

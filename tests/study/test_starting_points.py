@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import grisaille as gr
-from grisaille.bound_experiment.unknown import Unknown
+from grisaille.bound_experiment import Unknown
 from grisaille.errors import EstimationError
-from grisaille.study.starting_points import make_starts
+from grisaille.study import make_starts
 
 
 def unknown(name: str, lower: float = -np.inf, upper: float = np.inf, **more: object) -> Unknown:

@@ -11,10 +11,9 @@ from study.examples import METHOD, PLAN, SERIAL, Line, line_study
 
 import grisaille as gr
 from grisaille.errors import EstimationError
-from grisaille.problem.study_file import read_store
+from grisaille.problem import read_store
+from grisaille.study import RunAnswer, Store
 from grisaille.study.header import _chosen
-from grisaille.study.store import Store
-from grisaille.study.study_task import RunAnswer
 
 
 def test_numbers_come_back_to_the_last_bit(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.simulation.ensembles.ensemble_starts import onto_constraints
-from grisaille.simulation.posing import pose
+from grisaille.simulation import pose
+from grisaille.simulation.ensembles import onto_constraints
 from grisaille.study.bootstrap_task import bootstrap_task
 
 T = 0.2 * np.arange(20)

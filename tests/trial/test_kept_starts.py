@@ -8,7 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
-from grisaille.structure.starts.initialization import Initializer
+from grisaille.structure.starts import Initializer
 
 
 class Pendulum(gr.Model):

@@ -8,10 +8,9 @@ from zoo.mechanics import Pendulum
 
 import grisaille as gr
 from grisaille import der
-from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
-from grisaille.bound_experiment.explicit_start import start_is_explicit
-from grisaille.structure.starts.initialization import Initializer
-from grisaille.structure.structure_cache import structure_of
+from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities, start_is_explicit
+from grisaille.structure import structure_of
+from grisaille.structure.starts import Initializer
 
 TIMES = np.linspace(0.0, 1.0, 3)
 

@@ -9,8 +9,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der, spectra
-from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities
-from grisaille.bound_experiment.shared_refusals import refuse_infinite_variance
+from grisaille.bound_experiment import BoundExperiment, EstimatedQuantities, refuse_infinite_variance
 from grisaille.errors import EstimationError
 
 TIMES = np.linspace(0.0, 2.0, 9)

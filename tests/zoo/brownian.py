@@ -16,13 +16,12 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from grisaille.compilation.step import StepFormula
-from grisaille.disturbance.process_assembly import build_symbolic_process, correlation_matrix, group_correlated
-from grisaille.disturbance.standard_normals import Stream
+from grisaille.compilation import StepFormula
+from grisaille.disturbance import Stream, build_symbolic_process, correlation_matrix, group_correlated
 from grisaille.errors import DataError
-from grisaille.model.flat import FlatModel
-from grisaille.numerics.philox import Purpose
-from grisaille.structure.parameters import ParameterValues
+from grisaille.model import FlatModel
+from grisaille.numerics import Purpose
+from grisaille.structure import ParameterValues
 
 Floats = NDArray[np.float64]
 

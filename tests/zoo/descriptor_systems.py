@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from grisaille.structure.descriptor.pencil import Matrix
+from grisaille.structure.descriptor import Matrix
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from grisaille.compilation.casadi_evaluation import FlatEvaluation, flat_function
-from grisaille.compilation.kalman.compiled_pass import PreparedPass
-from grisaille.compilation.kalman.directional_functions import with_directions
-from grisaille.compilation.kalman.passing import DEGREE, FilterPass, PassResult
-from grisaille.compilation.kalman.program import FilterProgram
-from grisaille.filtering.passes import Passes
+from grisaille.compilation import FlatEvaluation, flat_function
+from grisaille.compilation.kalman import DEGREE, FilterPass, FilterProgram, PassResult, PreparedPass, with_directions
+from grisaille.filtering import Passes
 
 Floats = NDArray[np.float64]
 

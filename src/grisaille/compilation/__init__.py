@@ -5,3 +5,7 @@ compiled integrators of whole trajectories) or a ``frozen.FusedStep`` (one step 
 for many realizations at once). On the way: ``derivatives`` and ``step`` write formulas, ``printer`` turns them into C,
 ``library`` has them built by ``compiler`` or finds them in ``cache``.
 """
+
+from grisaille.exports import export_lazily
+
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

@@ -13,6 +13,7 @@ from grisaille.disturbance.disturbance_interpolation import (
     interpolate as interpolate,
     piece_coefficients as piece_coefficients,
 )
+from grisaille.disturbance.duals import constant_dual as constant_dual
 from grisaille.disturbance.factorization import (
     factorize as factorize,
     factorize_symbolic as factorize_symbolic,
@@ -21,6 +22,7 @@ from grisaille.disturbance.factorization import (
 from grisaille.disturbance.paths import (
     Transitions as Transitions,
     make_transitions as make_transitions,
+    multiply as multiply,
     sample_increments as sample_increments,
     sample_path as sample_path,
 )
@@ -36,10 +38,17 @@ from grisaille.disturbance.process_formulas import (
     start_root_symbolic as start_root_symbolic,
     transition_symbolic as transition_symbolic,
 )
-from grisaille.disturbance.standard_normals import Stream as Stream, normals as normals
+from grisaille.disturbance.standard_normals import (
+    Stream as Stream,
+    log_unit as log_unit,
+    normals as normals,
+    sine_cosine_turn as sine_cosine_turn,
+)
 from grisaille.disturbance.stationarity import (
+    balancing_units as balancing_units,
     cross_covariance_symbolic as cross_covariance_symbolic,
     refuse_unstable as refuse_unstable,
     stationary_covariance as stationary_covariance,
 )
+from grisaille.disturbance.stochastic_model import build_stochastic_model as build_stochastic_model
 from grisaille.numerics.philox import Purpose as Purpose, philox as philox, stream_key as stream_key

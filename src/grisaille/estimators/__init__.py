@@ -1,1 +1,5 @@
 """The estimators, one folder each, and how one is chosen and run."""
+
+from grisaille.exports import export_lazily
+
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

@@ -4,3 +4,7 @@ text → ``tokens`` → ``parsing`` → ``tree`` → ``library``, ``model`` and 
 arrays, records) → ``lowering`` → the content of a model. Nothing in a text is executed: it is data from the first
 letter to the last.
 """
+
+from grisaille.exports import export_lazily
+
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

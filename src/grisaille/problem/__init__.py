@@ -4,3 +4,7 @@ A folder is what colleagues exchange: the equations, the measurements, and one r
 and how it is estimated. Everything that is wrong in it is found at once and told with file and line. Loading a folder
 executes its ``model.py``; loading a saved fit never executes anything.
 """
+
+from grisaille.exports import export_lazily
+
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

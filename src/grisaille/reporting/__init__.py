@@ -1,1 +1,5 @@
 """Results in, pictures and pages out; nothing new is computed here."""
+
+from grisaille.exports import export_lazily
+
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

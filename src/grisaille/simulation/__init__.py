@@ -4,6 +4,6 @@ Receives the kernel of a reduced model, its inputs and a consistent start; hands
 variable the user knows.
 """
 
-from grisaille.simulation.simulate import simulate
+from grisaille.exports import export_lazily
 
-__all__ = ["simulate"]
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

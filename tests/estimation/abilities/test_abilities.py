@@ -14,8 +14,8 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.estimation.abilities.table import ABILITIES, TESTS, abilities
-from grisaille.estimation.estimator import Estimator
+from grisaille.estimation import Estimator
+from grisaille.estimation.abilities import ABILITIES, TESTS, abilities
 
 ROOT = Path(__file__).resolve().parents[3]
 RNG, SHARED = np.random.default_rng(2), np.array([[0.02, 0.0], [0.01, 0.02]])

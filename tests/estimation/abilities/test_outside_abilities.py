@@ -13,12 +13,9 @@ import xarray as xr
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.abilities.advice import Advice
-from grisaille.estimation.abilities.old_contract import GONE
-from grisaille.estimation.abilities.redraw import Redraw
-from grisaille.estimation.abilities.states import States
-from grisaille.estimation.density.own import OwnLikelihood
-from grisaille.estimation.estimator import Estimator
+from grisaille.estimation import Estimator
+from grisaille.estimation.abilities import GONE, Advice, Redraw, States
+from grisaille.estimation.density import OwnLikelihood
 
 
 class Drawn(States):

@@ -9,10 +9,10 @@ from scipy.interpolate import CubicSpline
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.estimation.curves.curve_smoothness import bending_rows, surface_rows
-from grisaille.estimators.fitting import build_problem
-from grisaille.model.curve_tables import find_curves
-from grisaille.structure.structure_cache import structure_of
+from grisaille.estimation.curves import bending_rows, surface_rows
+from grisaille.estimators import build_problem
+from grisaille.model import find_curves
+from grisaille.structure import structure_of
 
 KNOTS = [0.0, 1.0, 2.5, 4.0]
 TRUTH = np.array([1.0, 2.0, 1.5, 3.0])

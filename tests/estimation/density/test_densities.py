@@ -7,11 +7,15 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.density.criterion_kinds import Likelihood, criterion_around, log_density_of
-from grisaille.estimation.density.log_density import LogDensity
-from grisaille.estimation.density.profile_criterion import ProfileCriterion
-from grisaille.estimation.density.transforms import Transform
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimation.density import (
+    Likelihood,
+    LogDensity,
+    ProfileCriterion,
+    Transform,
+    criterion_around,
+    log_density_of,
+)
+from grisaille.estimators import build_problem
 
 TIMES = np.linspace(0.0, 6.0, 25)
 NOISE = np.random.default_rng(7).standard_normal((2, 25))

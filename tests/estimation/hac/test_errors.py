@@ -10,7 +10,8 @@ import pytest
 from scipy.signal import lfilter
 from scipy.stats import t as student
 
-from grisaille.estimation.hac.robust_errors import RobustCovariance, ScoreSeries, robust_errors
+from grisaille.estimation import robust_errors
+from grisaille.estimation.hac import RobustCovariance, ScoreSeries
 
 SETS = 30
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.estimation.hac.autoregressive_process import AutoregressiveProcess, ResidualMoments, yule_walker
-from grisaille.estimation.hac.series import SampleGrid
+from grisaille.estimation.hac import AutoregressiveProcess, ResidualMoments, SampleGrid, yule_walker
 
 
 def grid(lengths: tuple[int, ...], outputs: int, keep: float = 1.0, seed: int = 0) -> SampleGrid:

@@ -9,7 +9,8 @@ import pytest
 from scipy import integrate, stats
 
 from grisaille import laws
-from grisaille.estimation.measurements.quantile_residuals import quantile_residuals, scores_along
+from grisaille.estimation import quantile_residuals
+from grisaille.estimation.measurements import scores_along
 from grisaille.laws.random import uniforms
 
 N = 3000

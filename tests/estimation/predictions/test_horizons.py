@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from grisaille.errors import EstimationError
-from grisaille.estimation.predictions.horizons import last_used
-from grisaille.experiment.times.clock import Clock
+from grisaille.estimation.predictions import last_used
+from grisaille.experiment.times import Clock
 
 EVEN = 0.5 * np.arange(8)
 HOURS = Clock("h")

@@ -13,7 +13,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.predictions.simulated_bands import BAND_REALIZATIONS
+from grisaille.estimation.predictions import BAND_REALIZATIONS
 
 COUNT, STEP, EVERY, SAMPLES = 1000, 0.01, 25, 41
 MARGIN = 4.5 * np.sqrt(0.05 * 0.95 * (1 / COUNT + 1 / BAND_REALIZATIONS)) + 0.005

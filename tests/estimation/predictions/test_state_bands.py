@@ -10,8 +10,8 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.cli.predict_command import table_of
-from grisaille.estimation.predictions.over_unknowns import spread_over_unknowns
-from grisaille.reporting.report_states import states as states_card
+from grisaille.estimation.predictions import spread_over_unknowns
+from grisaille.reporting import states as states_card
 
 
 class Tank(gr.Model):
@@ -166,7 +166,7 @@ def test_bands_say_what_they_contain(small: gr.Fit, tmp_path: Path) -> None:
 
 
 def test_the_report_says_what_its_bands_leave_out(small: gr.Fit) -> None:
-    from grisaille.reporting.charts import Album
+    from grisaille.reporting import Album
 
     card = str(states_card(small, Album(), list(small.experiment_names)))
     assert "does not contain the uncertainty of parameters" in card and "fit.states(bands=" in card

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grisaille.estimation.printing.printed_value import with_error
+from grisaille.estimation.printing import with_error
 
 
 @pytest.mark.parametrize(

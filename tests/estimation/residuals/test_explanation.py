@@ -85,7 +85,7 @@ def test_another_guess_is_offered_where_it_may_help() -> None:
 
 
 def test_a_thousandth_of_a_standard_error_is_converged() -> None:
-    from grisaille.optimization.convergence import OFFSET_TOLERANCE, ROUNDING_OFFSET
+    from grisaille.optimization import OFFSET_TOLERANCE, ROUNDING_OFFSET
 
     assert OFFSET_TOLERANCE < ROUNDING_OFFSET <= 1e-3
 

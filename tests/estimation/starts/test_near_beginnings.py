@@ -7,9 +7,9 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.noise_levels import SUSPICIOUS_SCALE_FACTOR, scan_levels, search_near_levels
-from grisaille.estimators.fitting import build_problem
-from grisaille.optimization.search import Search
+from grisaille.estimation import SUSPICIOUS_SCALE_FACTOR, scan_levels, search_near_levels
+from grisaille.estimators import build_problem
+from grisaille.optimization import Search
 
 TIMES = 0.1 * np.arange(121)
 FORCE = np.sign(np.sin(0.7 * TIMES)) + np.sin(1.9 * TIMES)

@@ -10,10 +10,9 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.collocation.intensity import first_root
-from grisaille.collocation.splines import make_spline
+from grisaille.collocation import first_root, make_spline
 from grisaille.errors import EstimationError
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
 from grisaille_reproductions import varziri_cstr as cstr
 
 TIMES = np.linspace(0.0, 10.0, 41)

@@ -10,8 +10,8 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.estimators.collocation.collocation_result import describe_lean
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
+from grisaille.estimators.collocation import describe_lean
 
 
 class Decay(gr.Model):

@@ -7,9 +7,9 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.collocation.intensity import joint_root
+from grisaille.collocation import joint_root
 from grisaille.errors import EstimationError
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
 
 TIMES = np.linspace(0.0, 10.0, 41)
 

@@ -8,11 +8,9 @@ from collocation.direct_problems import Oscillator, Pendulum, data
 
 import grisaille as gr
 from grisaille.errors import EstimationError
-from grisaille.estimation.fit_request import FitRequest
-from grisaille.estimation.unknowns import resolve_unknowns
-from grisaille.estimators.collocation.collocation_posing import pose_elements
-from grisaille.estimators.collocation.criteria import solve
-from grisaille.structure.structure_cache import structure_of
+from grisaille.estimation import FitRequest, resolve_unknowns
+from grisaille.estimators.collocation import pose_elements, solve
+from grisaille.structure import structure_of
 
 TIMES = np.linspace(0.0, 4.0, 31)
 PUSH = np.sign(np.sin(3.0 * TIMES))
@@ -52,7 +50,7 @@ def test_index_three_is_fitted_with_states_and_bands(fit) -> None:
 def test_residuals_have_exact_derivatives(swing) -> None:
     structure = structure_of(Pendulum())
     unknowns = resolve_unknowns(structure, [swing], ["k", "start(x)"], guess={"k": 0.2, "start(x)": 0.48})
-    from grisaille.collocation.direct.direct import DirectOptions
+    from grisaille.collocation.direct import DirectOptions
 
     problem = pose_elements(FitRequest(Pendulum(), structure, [swing], unknowns), DirectOptions(tolerance=1e-13))
     theta = problem.guess
@@ -100,7 +98,7 @@ def test_renewed_data_give_an_independent_problem(swing) -> None:
     structure = structure_of(Pendulum())
     unknowns = resolve_unknowns(structure, [swing], ["k"], guess={"k": 0.2})
 
-    from grisaille.collocation.direct.direct import DirectOptions
+    from grisaille.collocation.direct import DirectOptions
 
     problem = pose_elements(FitRequest(Pendulum(), structure, [swing], unknowns), DirectOptions())
     values = swing.measurements("phi")[1]

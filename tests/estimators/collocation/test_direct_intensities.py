@@ -8,7 +8,7 @@ from collocation.direct_problems import Pendulum, data
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
 
 TIMES = np.linspace(0.0, 8.0, 41)
 

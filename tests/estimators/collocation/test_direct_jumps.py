@@ -8,7 +8,7 @@ from scipy.optimize import least_squares
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
 
 SIGMA = 0.02
 

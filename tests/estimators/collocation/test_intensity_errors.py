@@ -7,7 +7,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.collocation.intensity import OutputMisfit, errors_of_roots
+from grisaille.collocation import OutputMisfit, errors_of_roots
 
 TIMES = np.linspace(0.0, 10.0, 41)
 NOISE, RATE, BAND = 0.05, 0.5, 1.0

@@ -11,12 +11,11 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.uncertainty import root_of
-from grisaille.estimators.fitting import build_problem
-from grisaille.estimators.kalman_ml.fit_diagnosis import edge_notes
-from grisaille.estimators.kalman_ml.likelihood_search import LikelihoodSearch
-from grisaille.filtering.filter_runner import FilterResult, FilterRunner
-from grisaille.optimization.search import Search
+from grisaille.estimation import root_of
+from grisaille.estimators import build_problem
+from grisaille.estimators.kalman_ml import LikelihoodSearch, edge_notes
+from grisaille.filtering import FilterResult, FilterRunner
+from grisaille.optimization import Search
 
 TIMES = np.linspace(0.0, 4.0, 41)
 METHOD = gr.KalmanML()

@@ -7,8 +7,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimators.fitting import build_problem
-from grisaille.estimators.kalman_ml.fit_diagnosis import off_a_maximum
+from grisaille.estimators import build_problem
+from grisaille.estimators.kalman_ml import off_a_maximum
 
 
 def problem(kind: str, over: str):

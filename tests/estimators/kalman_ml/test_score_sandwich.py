@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.likelihood import LikelihoodProblem
-from grisaille.estimators.kalman_ml.score_sandwich import score_sandwich
+from grisaille.estimation import LikelihoodProblem
+from grisaille.estimators import score_sandwich
 
 
 class Wandering(gr.Model):

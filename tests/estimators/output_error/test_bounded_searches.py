@@ -8,7 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import SimulationError
-from grisaille.estimation.problem import EstimationProblem
+from grisaille.estimation import EstimationProblem
 
 
 class Slide(gr.Model):

@@ -6,8 +6,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der
-from grisaille.simulation.simulation_steps import SimulationSteps
-from grisaille.simulation.status_messages import FIT_ADVICE, SIMULATION_ADVICE
+from grisaille.simulation import FIT_ADVICE, SIMULATION_ADVICE, SimulationSteps
 
 
 class Hysteresis(gr.Model):

@@ -54,7 +54,7 @@ def test_what_is_left_is_said() -> None:
 
 
 def test_ordinary_noise_costs_no_further_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    from grisaille.simulation.runner import Runner
+    from grisaille.simulation import Runner
 
     def refuse(*_: Any) -> None:
         raise AssertionError("nothing to compare")

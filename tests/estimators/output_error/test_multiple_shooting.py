@@ -9,7 +9,7 @@ from zoo.mechanics import Pendulum
 import grisaille as gr
 from grisaille import der, sin
 from grisaille.errors import EstimationError
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
 from grisaille.estimators.output_error import multiple_shooting
 
 TIMES = np.linspace(0.0, 1.0, 21)

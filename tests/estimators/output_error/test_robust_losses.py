@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.estimators.output_error.robust_losses import LOSSES, robust_level
+from grisaille.estimators.output_error import LOSSES, robust_level
 
 
 class Line(gr.Model):

@@ -6,8 +6,8 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der, exp
-from grisaille.estimators.fitting import build_problem
-from grisaille.estimators.output_error.variable_projection import linear_unknowns
+from grisaille.estimators import build_problem
+from grisaille.estimators.output_error import linear_unknowns
 
 
 class Exponentials(gr.Model):

@@ -55,7 +55,7 @@ def test_what_is_left_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ordinary_noise_costs_no_further_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
-    from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion
+    from grisaille.estimators.simulated_pem import MeanCriterion
 
     def refuse(*_: Any) -> None:
         raise AssertionError("nothing to compare")

@@ -7,8 +7,8 @@ import pytest
 from estimators.simulated_pem.mean_models import SHORT, Squared, TwoTanks, record
 
 import grisaille as gr
-from grisaille.estimators.fitting import build_problem
-from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion
+from grisaille.estimators import build_problem
+from grisaille.estimators.simulated_pem import MeanCriterion
 
 EVERYTHING = ["k", "rho", "bandwidth", "scale(w[0])", "scale(w[1])", "start(h1)"]
 
@@ -79,7 +79,7 @@ def test_covariances_are_those_of_the_realizations() -> None:
     problem = made.problem
     (case,) = problem.cases
     found = made.at(problem.guess).predictions[0]
-    from grisaille.simulation.ensembles.ensemble import run_ensemble
+    from grisaille.simulation.ensembles import run_ensemble
 
     runner = made.runners[0]
     rows = run_ensemble(runner._at(np.array([0.7]), False), runner.options).y
@@ -98,7 +98,7 @@ def test_correction_is_the_variance_of_the_mean() -> None:
 
 def test_corrected_gradient_is_the_product_over_different_realizations() -> None:
     """−Σ_{i≠j} (y − ŷ_i) ∂ŷ_j / (M(M−1)), from the realizations themselves."""
-    from grisaille.simulation.ensembles.ensemble import run_ensemble
+    from grisaille.simulation.ensembles import run_ensemble
 
     data = record(Squared(a=1.2), 3, SHORT)
     made = criterion(Squared(), data, ["a"], "mean")

@@ -7,8 +7,8 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimators.fitting import build_problem
-from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion
+from grisaille.estimators import build_problem
+from grisaille.estimators.simulated_pem import MeanCriterion
 from grisaille.estimators.simulated_pem.reestimates import _constant, _form, _zeros
 
 TIMES = np.linspace(0.0, 30.0, 61)

@@ -7,7 +7,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.bound_experiment.unknown import Unknown
+from grisaille.bound_experiment import Unknown
 from grisaille.estimators.simulated_pem.restarts import _fill
 
 TIMES = np.linspace(0.0, 30.0, 61)

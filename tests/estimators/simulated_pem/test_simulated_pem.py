@@ -142,7 +142,7 @@ def test_without_derivatives_the_simplex_takes_over() -> None:
 
 
 def test_interrupted_fit_gives_what_it_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion
+    from grisaille.estimators.simulated_pem import MeanCriterion
 
     data, method = record(Squared(a=1.2), 3), gr.SimulatedPEM(realizations=16)
     whole = gr.fit(Squared(), data, ["a"], method)
@@ -167,7 +167,7 @@ def test_interrupted_fit_gives_what_it_reached(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_interrupting_a_study_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion
+    from grisaille.estimators.simulated_pem import MeanCriterion
 
     evaluate, calls = MeanCriterion.at, []
 
@@ -187,7 +187,7 @@ def test_interrupting_a_study_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_checkpoint_goes_on_and_is_removed(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion
+    from grisaille.estimators.simulated_pem import MeanCriterion
 
     path, data = tmp_path / "pem.json", record(Squared(a=1.2), 3)
     method = gr.SimulatedPEM(realizations=16, checkpoint=str(path))

@@ -7,8 +7,8 @@ import pytest
 from estimators.simulated_pem.mean_models import SHORT, Drifting, Squared, record
 
 import grisaille as gr
-from grisaille.estimators.fitting import build_problem
-from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion
+from grisaille.estimators import build_problem
+from grisaille.estimators.simulated_pem import MeanCriterion
 
 
 def test_batches_are_unbiased_and_naive_products_are_not() -> None:

@@ -73,9 +73,9 @@ def test_algebraic_unknowns_are_solved_along_the_way():
 
 
 def test_smooth_models_are_not_looked_at():
-    from grisaille.disturbance.stochastic_model import build_stochastic_model
-    from grisaille.filtering.stepping.skipped_features import bends_of_model
-    from grisaille.structure.structure_cache import structure_of
+    from grisaille.disturbance import build_stochastic_model
+    from grisaille.filtering.stepping import bends_of_model
+    from grisaille.structure import structure_of
 
     smooth = build_stochastic_model(structure_of(road(lambda s: gr.exp(-(s**2)))), ["y"])
     assert bends_of_model(smooth) is None

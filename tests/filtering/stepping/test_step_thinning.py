@@ -14,8 +14,8 @@ from scipy.integrate import solve_ivp
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimators.fitting import build_problem
-from grisaille.estimators.kalman_ml.likelihood_search import LikelihoodSearch
+from grisaille.estimators import build_problem
+from grisaille.estimators.kalman_ml import LikelihoodSearch
 from grisaille.filtering.stepping import step_thinning, substeps
 from grisaille.optimization import scoring
 

@@ -10,13 +10,10 @@ from zoo.filter_reference import run_interpreted
 
 import grisaille as gr
 from grisaille import der
-from grisaille.compilation.kalman.compiled_pass import PreparedPass, run_forward, run_reverse
-from grisaille.estimators.fitting import build_problem
-from grisaille.filtering import passes
-from grisaille.filtering.filter_runner import FilterRunner
-from grisaille.filtering.stepping import substeps
-from grisaille.filtering.stepping.local_errors import local_errors
-from grisaille.filtering.stepping.step_passes import StepPasses
+from grisaille.compilation.kalman import PreparedPass, run_forward, run_reverse
+from grisaille.estimators import build_problem
+from grisaille.filtering import FilterRunner, local_errors, passes
+from grisaille.filtering.stepping import StepPasses, substeps
 
 
 class Pulse(gr.Model):

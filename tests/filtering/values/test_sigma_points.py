@@ -8,9 +8,8 @@ from zoo.filter_reference import carry
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimators.fitting import build_problem
-from grisaille.filtering.values.sigma_point_values import SigmaPointValues
-from grisaille.filtering.values.value_runner import ValueRunner
+from grisaille.estimators import build_problem
+from grisaille.filtering.values import SigmaPointValues, ValueRunner
 
 TIMES = np.linspace(0.0, 4.0, 21)
 WHITE = gr.spectra.white

@@ -1,7 +1,5 @@
 """Generated code that people can read: with the names of the model as comments, kept where a debugger finds it."""
 
-from grisaille.compilation.debugging.annotated_source import annotate_source
-from grisaille.compilation.debugging.comments import c_comment
-from grisaille.compilation.debugging.debug_flag import is_debugging
+from grisaille.exports import export_lazily
 
-__all__ = ["annotate_source", "c_comment", "is_debugging"]
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

@@ -1,1 +1,5 @@
 """States and predictions of a fit: how far ahead, with which bands."""
+
+from grisaille.exports import export_lazily
+
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

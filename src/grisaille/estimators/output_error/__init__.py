@@ -1,1 +1,5 @@
 """Output error: the trajectory without disturbances against the data."""
+
+from grisaille.exports import export_lazily
+
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

@@ -1,1 +1,5 @@
 """Simulated prediction errors: the mean and covariance of many realizations against the data."""
+
+from grisaille.exports import export_lazily
+
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

@@ -1,1 +1,5 @@
 """Filters of models that jump with their states."""
+
+from grisaille.exports import export_lazily
+
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

@@ -1,1 +1,5 @@
 """Equations whose derivatives cancel in a combination, and what is left of them."""
+
+from grisaille.exports import export_lazily
+
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

@@ -1,1 +1,5 @@
 """What is changed in texts that the flattener refuses although the language allows them."""
+
+from grisaille.exports import export_lazily
+
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

@@ -1,0 +1,3 @@
+"""The names that `grisaille.modelica.discrete_time` exports."""
+
+from grisaille.modelica.discrete_time.clocks import without_clocks as without_clocks

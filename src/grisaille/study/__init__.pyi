@@ -1,0 +1,19 @@
+"""The names that `grisaille.study` exports."""
+
+from grisaille.study.basins import find_basins as find_basins
+from grisaille.study.bootstrap_intervals import Inversion as Inversion, quantile_error as quantile_error
+from grisaille.study.engine import MAX_CHUNK as MAX_CHUNK
+from grisaille.study.modelica_check import (
+    ModelicaCheck as ModelicaCheck,
+    find_files as find_files,
+    outcome_text as outcome_text,
+    summary as summary,
+)
+from grisaille.study.modelica_file import run as run
+from grisaille.study.processes import Pool as Pool
+from grisaille.study.redrawn_records import draw_records as draw_records
+from grisaille.study.reference_signals import ReferenceSignals as ReferenceSignals, read_reference as read_reference
+from grisaille.study.seeds import experiment_seed as experiment_seed, run_seed as run_seed, uniforms as uniforms
+from grisaille.study.starting_points import make_starts as make_starts
+from grisaille.study.store import Store as Store
+from grisaille.study.study_task import PreparedTask as PreparedTask, RunAnswer as RunAnswer
