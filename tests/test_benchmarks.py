@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 import pytest
 
-from grisaille.cli.main import program
+from grisaille.cli import program
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "benchmarks"

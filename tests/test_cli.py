@@ -166,7 +166,7 @@ def test_debug_shows_the_traceback(plant: Path) -> None:
 
 
 def test_the_last_time_is_included_only_when_steps_lead_to_it() -> None:
-    from grisaille.cli.parsing import times_of
+    from grisaille.cli import times_of
 
     np.testing.assert_allclose(times_of("0:1:0.1"), np.linspace(0, 1, 11))
     np.testing.assert_allclose(times_of("0:1:0.3"), [0, 0.3, 0.6, 0.9], atol=1e-12)

@@ -14,8 +14,7 @@ import pytest
 from problem.folders import changed, write
 
 import grisaille as gr
-from grisaille.cli import main
-from grisaille.cli.main import COMMANDS, program
+from grisaille.cli import COMMANDS, main, program
 
 Capture = pytest.CaptureFixture[str]
 

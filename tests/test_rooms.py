@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,9 @@ ORDER = """
     collocation optimization
     estimation estimators assessment study reporting results problem cli
 """.split()
+ROOT = Path(__file__).parent.parent
+MOST_MODULES = 70
+"""Modules inside packages that tests import, most of them to replace a constant or a function there."""
 SIBLINGS = {"simulation", "filtering", "collocation"}
 """Three ways of following a trial, none of which needs another."""
 
@@ -45,3 +50,11 @@ def test_no_room_imports_from_a_later_one() -> None:
 def test_the_order_names_every_room() -> None:
     rooms = {p.parent.name for p in PACKAGE.glob("*/__init__.py")}
     assert rooms - set(ORDER) == {"examples"} and set(ORDER) <= rooms
+
+
+def test_tests_import_from_packages() -> None:
+    """Names that tests need stand in the stubs of packages; modules alone are imported where their own are replaced."""
+    targets = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "counts.py", "targets"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert len(targets) <= MOST_MODULES, "Import from the package, and list the name in its __init__.pyi."

@@ -7,8 +7,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.assessment import BETWEEN_OUTPUTS
-from grisaille.assessment.between_outputs import _pairs
+from grisaille.assessment import BETWEEN_OUTPUTS, correlated_pairs
 
 T = np.arange(0.0, 24.0, 0.2)
 U = np.where(T % 10 < 5, 1.0, 0.0)
@@ -117,7 +116,7 @@ def test_its_level_holds_for_few_samples() -> None:
         basis = np.linalg.qr(np.cumsum(random.normal(size=(12, 3, 2)), axis=0).reshape(36, 2))[0]
         noise = random.normal(size=36)
         r, q = (noise - basis @ (basis.T @ noise)).reshape(12, 3), basis.reshape(12, 3, 2)
-        pairs = [p for a, b in ((0, 1), (0, 2), (1, 2)) for p in _pairs("a", "b", r[:, [a, b]], q[:, [a, b]])]
+        pairs = [p for a, b in ((0, 1), (0, 2), (1, 2)) for p in correlated_pairs("a", "b", r[:, [a, b]], q[:, [a, b]])]
         found += min(p.p for p in pairs) * len(pairs) < 0.01
     assert found <= 10
 

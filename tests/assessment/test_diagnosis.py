@@ -7,8 +7,8 @@ import pytest
 from assessment.lines import METHOD, KnownLine, Line, line_experiment, line_fit
 
 import grisaille as gr
-from grisaille.assessment.diagnosis import _times
-from grisaille.cli.fit_command import describe_residuals
+from grisaille.assessment import ratio_text
+from grisaille.cli import describe_residuals
 from grisaille.errors import EstimationError
 from grisaille.reporting import verdict
 
@@ -95,7 +95,7 @@ def test_an_outlier_after_a_gap_in_an_input_is_explained(recorded: bool) -> None
 
 
 def test_large_ratios_are_written_out() -> None:
-    assert [_times(r) for r in (0.034, 2.123, 45.6, 213.4, 3e7)] == ["0.034", "2.1", "46", "213", "3e+07"]
+    assert [ratio_text(r) for r in (0.034, 2.123, 45.6, 213.4, 3e7)] == ["0.034", "2.1", "46", "213", "3e+07"]
 
 
 def test_missing_dynamics_show_in_the_input() -> None:

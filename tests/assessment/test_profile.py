@@ -11,8 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import chi2, norm
 
 import grisaille as gr
-from grisaille.assessment import ProfilePoint, deviances_of
-from grisaille.assessment.profile import _ProfileSide
+from grisaille.assessment import ProfilePoint, ProfileSide, deviances_of
 from grisaille.bound_experiment import Unknown
 from grisaille.errors import EstimationError
 
@@ -208,7 +207,7 @@ class _Steep:
 @pytest.mark.parametrize("points", [2, 12])
 def test_a_criterion_that_jumps_has_its_limit_at_the_jump(points: int) -> None:
     """The deviance is that of a standard error of 0.1 up to 1.05, and by thirty more beyond."""
-    walk = _ProfileSide(_Steep(lambda v: ((v - 1) / 0.1) ** 2 + 30.0 * (v > 1.05)), 0, 0.1, 3.84, points, 1)
+    walk = ProfileSide(_Steep(lambda v: ((v - 1) / 0.1) ** 2 + 30.0 * (v > 1.05)), 0, 0.1, 3.84, points, 1)
     walk.run()
     assert walk.crossing == pytest.approx(1.05, abs=0.01) and walk.jump is not None
     assert walk.jump == (walk.crossing, pytest.approx(30.0, rel=0.05))
@@ -216,6 +215,6 @@ def test_a_criterion_that_jumps_has_its_limit_at_the_jump(points: int) -> None:
 
 @pytest.mark.parametrize("points", [2, 12])
 def test_where_nothing_can_be_computed_the_data_are_not_blamed(points: int) -> None:
-    walk = _ProfileSide(_Steep(lambda v: ((v - 1) / 0.1) ** 2 if v > 0.97 else np.nan), 0, 0.1, 3.84, points, -1)
+    walk = ProfileSide(_Steep(lambda v: ((v - 1) / 0.1) ** 2 if v > 0.97 else np.nan), 0, 0.1, 3.84, points, -1)
     walk.run()
     assert walk.crossing is None and walk.ended == "lost."

@@ -9,7 +9,7 @@ import pytest
 
 from grisaille.errors import DataError
 from grisaille.numerics import Purpose, stream_key
-from grisaille.numerics.philox import philox
+from grisaille.disturbance import philox
 
 PUBLISHED = [
     # Random123, kat_vectors: counter, key, answer of philox4x32 with 10 rounds

@@ -104,7 +104,7 @@ def _data(path: Path) -> None:
 
 
 def _folders(place: Path) -> None:
-    from grisaille.cli.main import main
+    from grisaille.cli import main
     from grisaille.problem import create
 
     create("two-tank", place / "tanks")

@@ -12,7 +12,7 @@ from modelica.texts import model
 import grisaille as gr
 from grisaille.errors import ModelError, SimulationError
 from grisaille.model import Call, Condition, Constant, Name
-from grisaille.simulation.assertions import _Formulas
+from grisaille.simulation import ConditionFormulas
 
 TIMES = np.linspace(0.0, 1.0, 11)
 DECAY = model(
@@ -113,10 +113,10 @@ def test_relations_are_broken_beyond_the_tolerance_only(
     run = xr.Dataset({"v": ("time", scale * np.array(values))}, {"time": [0.0, 1.0]})
     for condition in (relation, Condition("not", (Condition("not", (relation,)),))):
         check = SimpleNamespace(condition=condition)
-        assert _Formulas(check, {"v": scale}).broken(run, {}, 1e-6).tolist() == broken  # type: ignore[arg-type]
+        assert ConditionFormulas(check, {"v": scale}).broken(run, {}, 1e-6).tolist() == broken  # type: ignore[arg-type]
     either = Condition("or", (relation, Condition("gt", (Call("neg", (Name("v"),)), Constant(2.0 * scale)))))
     check = SimpleNamespace(condition=either)
-    assert _Formulas(check, {"v": scale}).broken(run, {}, 1e-6).tolist() == broken  # type: ignore[arg-type]
+    assert ConditionFormulas(check, {"v": scale}).broken(run, {}, 1e-6).tolist() == broken  # type: ignore[arg-type]
 
 
 def test_assertions_of_parameters_are_told_when_the_text_is_read() -> None:

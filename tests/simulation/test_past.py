@@ -10,7 +10,7 @@ import pytest
 
 import grisaille as gr
 from grisaille.errors import InsufficientMemoryError
-from grisaille.simulation.delayed_unknowns import _require_points
+from grisaille.simulation import require_points
 
 ROWS = np.linspace(0.0, 5.0, 14)
 
@@ -222,4 +222,4 @@ def test_the_past_of_unknowns_in_a_model_without_states() -> None:
 
 def test_pieces_that_do_not_fit_into_memory_are_refused() -> None:
     with pytest.raises(InsufficientMemoryError, match=r"The past of delayed unknowns from t = 0 to 1 .* TiB of memory"):
-        _require_points(0.0, 1.0, 10**9, 10**5)
+        require_points(0.0, 1.0, 10**9, 10**5)

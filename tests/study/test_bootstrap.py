@@ -8,7 +8,7 @@ from study.examples import METHOD, Line
 
 import grisaille as gr
 from grisaille.errors import EstimationError
-from grisaille.study.bootstrap_task import _blocks
+from grisaille.study import block_positions
 
 N = 60
 X = np.linspace(-1.0, 2.0, N)
@@ -55,10 +55,10 @@ def test_gaps_stay_and_runs_repeat() -> None:
 
 def test_blocks_cover_every_position_alike() -> None:
     shares = (np.arange(30) + 0.5) / 30
-    assert sorted(_blocks(30, 1, shares)) == list(range(30))
-    runs = _blocks(30, 7, shares)
+    assert sorted(block_positions(30, 1, shares)) == list(range(30))
+    runs = block_positions(30, 7, shares)
     assert len(runs) == 30 and (np.diff(runs[:7]) % 30 == 1).all()
-    assert sorted(_blocks(5, 99, shares)) == list(range(5))
+    assert sorted(block_positions(5, 99, shares)) == list(range(5))
 
 
 def test_mistakes() -> None:

@@ -19,8 +19,7 @@ from study.examples import METHOD, PLAN, Line, line_study
 
 import grisaille as gr
 from grisaille.errors import EstimationError
-from grisaille.study import MAX_CHUNK, Pool, PreparedTask, RunAnswer
-from grisaille.study.engine import _Pace
+from grisaille.study import MAX_CHUNK, ChunkPace, Pool, PreparedTask, RunAnswer
 
 SCRIPT = """
 import numpy as np, grisaille as gr
@@ -177,7 +176,7 @@ def test_progress_counts_failures(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_chunks_last_a_quarter_of_a_second() -> None:
-    pace = _Pace()
+    pace = ChunkPace()
     assert pace.chunk(1000, 2) == 1
     pace.learn([RunAnswer(0, 0, 0.01, {}), RunAnswer(1, 0, 0.015, {})])
     assert pace.chunk(1000, 2) == 20

@@ -10,8 +10,7 @@ import pytest
 
 from grisaille.cli import main
 from grisaille.errors import DataError
-from grisaille.study import ModelicaCheck, find_files, outcome_text, summary
-from grisaille.study.modelica_check import _tree
+from grisaille.study import ModelicaCheck, find_files, library_files, outcome_text, summary
 
 DECAY = """package 'Decay'
   model 'Decay'
@@ -99,10 +98,10 @@ def test_a_library_that_has_changed_is_read_again(folder: Path, tmp_path: Path) 
     (file,) = find_files(folder, only="Right")
     (tmp_path / "Library.mo").write_text("package Library end Library;")
     before = file.digest([tmp_path])
-    _tree.cache_clear()
+    library_files.cache_clear()
     assert file.digest([tmp_path]) == before != file.digest(())
     (tmp_path / "Library.mo").write_text("package Library constant Real g = 9.81; end Library;")
-    _tree.cache_clear()
+    library_files.cache_clear()
     assert file.digest([tmp_path]) != before
 
 

@@ -9,7 +9,7 @@ from study.examples import METHOD, PLAN, SERIAL, Decay, Line, X, line_study
 import grisaille as gr
 from grisaille import der
 from grisaille.errors import EstimationError
-from grisaille.study.study_summary import _binomial, _verdict
+from grisaille.study import binomial_p_value, coverage_verdict
 
 
 @pytest.fixture(scope="module")
@@ -129,10 +129,10 @@ def test_disturbances_are_drawn_and_lost_data_are_counted() -> None:
 
 
 def test_coverage_is_judged_exactly() -> None:
-    assert _verdict(177, 200, 0.95, _binomial(177, 200, 0.95)) == "too seldom"
-    assert _verdict(180, 200, 0.95, _binomial(180, 200, 0.95)) == "as claimed"
-    assert _verdict(400, 400, 0.95, _binomial(400, 400, 0.95)) == "too often"
-    assert _verdict(0, 0, 0.95, np.nan) == "no intervals"
+    assert coverage_verdict(177, 200, 0.95, binomial_p_value(177, 200, 0.95)) == "too seldom"
+    assert coverage_verdict(180, 200, 0.95, binomial_p_value(180, 200, 0.95)) == "as claimed"
+    assert coverage_verdict(400, 400, 0.95, binomial_p_value(400, 400, 0.95)) == "too often"
+    assert coverage_verdict(0, 0, 0.95, np.nan) == "no intervals"
 
 
 def test_wrong_noise_is_noticed() -> None:

@@ -12,8 +12,7 @@ from study.examples import METHOD, PLAN, SERIAL, Line, line_study
 import grisaille as gr
 from grisaille.errors import EstimationError
 from grisaille.problem import read_store
-from grisaille.study import RunAnswer, Store
-from grisaille.study.header import _chosen
+from grisaille.study import RunAnswer, Store, options_text
 
 
 def test_numbers_come_back_to_the_last_bit(tmp_path: Path) -> None:
@@ -113,11 +112,11 @@ def test_a_multistart_resumes_and_grows(tmp_path: Path) -> None:
 
 def test_methods_are_known_by_the_options_that_were_chosen() -> None:
     """An option that comes with a later version does not make older stores strangers."""
-    assert _chosen(gr.Collocation()) == "Collocation(criterion='laplace')"
-    assert _chosen(gr.Collocation(debias=True)) == "Collocation(criterion='amle', debias=True)"
-    assert _chosen(gr.Collocation(criterion="ipda", knots=[1.0])) == "Collocation(criterion='ipda', knots=(1.0,))"
-    assert _chosen(gr.OutputError(rtol=gr.OutputError().rtol)) == "OutputError()"
-    assert _chosen(gr.OutputError(compiled=True)) == "OutputError()"
+    assert options_text(gr.Collocation()) == "Collocation(criterion='laplace')"
+    assert options_text(gr.Collocation(debias=True)) == "Collocation(criterion='amle', debias=True)"
+    assert options_text(gr.Collocation(criterion="ipda", knots=[1.0])) == "Collocation(criterion='ipda', knots=(1.0,))"
+    assert options_text(gr.OutputError(rtol=gr.OutputError().rtol)) == "OutputError()"
+    assert options_text(gr.OutputError(compiled=True)) == "OutputError()"
 
 
 def test_stores_that_name_interpreted_runs_go_on(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def _compared(
     pairs = [
         pair
         for a, b in combinations(columns, 2)
-        for pair in _pairs(names[a], names[b], values[:, [a, b]], basis[:, [a, b]])
+        for pair in correlated_pairs(names[a], names[b], values[:, [a, b]], basis[:, [a, b]])
     ]
     if not pairs:
         return None
@@ -130,7 +130,7 @@ def _freed(values: np.ndarray, basis: np.ndarray, C: np.ndarray) -> tuple[np.nda
     return values, basis
 
 
-def _pairs(first: str, second: str, values: np.ndarray, basis: np.ndarray) -> Iterator[CorrelatedPair]:
+def correlated_pairs(first: str, second: str, values: np.ndarray, basis: np.ndarray) -> Iterator[CorrelatedPair]:
     """Yield the correlated pairs of outputs, one for each lag."""
     both = np.isfinite(values).all(axis=1)
     (a, b), (qa, qb) = values[both].T, basis[both].transpose(1, 0, 2)

@@ -464,7 +464,7 @@ class _TestedSeries:
             )
         return self._verdict(
             "size", found, f"{known}; they are as large as in simulated records.",
-            f"they are {_times(found.statistic)} times as large as in simulated records: disturbances or noise are "
+            f"they are {ratio_text(found.statistic)} times as large as in simulated records: disturbances or noise are "
             f"{'larger' if found.statistic > 1 else 'smaller'} than declared, or the model is wrong.",
         )  # fmt: skip
 
@@ -476,8 +476,8 @@ class _TestedSeries:
                 f"{scatter_beside(self.law, ratio)}, or the model is wrong.",
             )  # fmt: skip
         bad = (
-            f"they are {_times(ratio)} times the declared noise: the noise is larger than declared, or the model is "
-            f"wrong."
+            f"they are {ratio_text(ratio)} times the declared noise: the noise is larger than declared, or the "
+            f"model is wrong."
             if ratio > 1
             else f"they are {ratio:.2g} times the declared noise: noise and standard errors are smaller than declared."
         )
@@ -516,6 +516,6 @@ def _p(p: float) -> str:
     return "" if np.isnan(p) else f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
 
 
-def _times(ratio: float) -> str:
+def ratio_text(ratio: float) -> str:
     """Return two digits; whole numbers in full up to a million."""
     return f"{ratio:.2g}" if ratio < 99.5 or ratio >= 1e6 else f"{ratio:.0f}"

@@ -96,7 +96,7 @@ def profile(fit: Fitted, name: str, level: float = 0.95, points: int = 12, *, th
     deviances = deviances_of(fit, name)
     limit = deviances.threshold(level, threshold, (k,))
     error = float(fit.std_errors[k]) if fit.estimate.free[k] else 0.0
-    walks = [_ProfileSide(deviances, k, error, limit, points, side) for side in (-1, 1)]
+    walks = [ProfileSide(deviances, k, error, limit, points, side) for side in (-1, 1)]
     for walk in walks:
         walk.run()
     lower, upper = (walk.crossing for walk in walks)
@@ -109,7 +109,7 @@ def profile(fit: Fitted, name: str, level: float = 0.95, points: int = 12, *, th
     )  # fmt: skip
 
 
-class _ProfileSide:
+class ProfileSide:
     """One side of a profile."""
 
     def __init__(
@@ -259,7 +259,7 @@ def _table(fit: Fitted, k: int, points: list[ProfilePoint]) -> pd.DataFrame:
     return pd.DataFrame({"value": theta[:, k], "deviance": deviance, "root": root, **others})
 
 
-def _notes(fit: Fitted, unknown: Unknown, walks: list[_ProfileSide]) -> Iterator[str]:
+def _notes(fit: Fitted, unknown: Unknown, walks: list[ProfileSide]) -> Iterator[str]:
     for walk, side in zip(walks, ("below", "above"), strict=True):
         if walk.crossing is not None:
             held = [n for n in walk.held_by_bounds() if n != unknown.name]

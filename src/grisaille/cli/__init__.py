@@ -6,8 +6,6 @@ fault of our own, 130 when it was interrupted. Heavy imports happen inside comma
 quick.
 """
 
-from __future__ import annotations
+from grisaille.exports import export_lazily
 
-from grisaille.cli.main import main
-
-__all__ = ["main"]
+__getattr__, __dir__, __all__ = export_lazily(__name__, __file__)

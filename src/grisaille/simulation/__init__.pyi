@@ -1,5 +1,7 @@
 """The names that `grisaille.simulation` exports."""
 
+from grisaille.simulation.assertions import ConditionFormulas as ConditionFormulas
+from grisaille.simulation.delayed_unknowns import require_points as require_points
 from grisaille.simulation.integration import integrate as integrate, run as run
 from grisaille.simulation.nominal_sizes import NominalSizes as NominalSizes
 from grisaille.simulation.posing import SimulationSetup as SimulationSetup, pose as pose

@@ -51,7 +51,7 @@ def check_rows(model: Model, result: xr.Dataset, known: Mapping[str, float], rto
         return
     errors: list[str] = []
     remarks: list[str] = []
-    for formulas in cast("list[_Formulas]", model._cached("checks", lambda: _formulas(model))):
+    for formulas in cast("list[ConditionFormulas]", model._cached("checks", lambda: _formulas(model))):
         broken = formulas.broken(result, known, rtol)
         if broken.any():
             severe = strict and formulas.check.severe
@@ -80,12 +80,12 @@ def _condition_text(check: Assertion, broken: Bools, times: Floats) -> str:
     return f"{check.source}: {check.message or 'no message'} (`{shown}` does not hold, {where})"
 
 
-def _formulas(model: Model) -> list[_Formulas]:
+def _formulas(model: Model) -> list[ConditionFormulas]:
     nominal = {name: v.nominal for name, v in model._content.variables.items() if v.nominal}
-    return [_Formulas(check, nominal) for check in model._content.checks]
+    return [ConditionFormulas(check, nominal) for check in model._content.checks]
 
 
-class _Formulas:
+class ConditionFormulas:
     """The sides of a condition's relations as one function of the names in it."""
 
     def __init__(self, check: Assertion, nominal: Mapping[str, float] = MappingProxyType({})) -> None:

@@ -171,7 +171,7 @@ def integrate_with_past(kernel: Kernel, task: Task, among: Among, integrate: Int
     return _DelayedRun(kernel, task, past, integrate).go(among)
 
 
-def _require_points(t: float, end: float, points: int, values: int) -> None:
+def require_points(t: float, end: float, points: int, values: int) -> None:
     """Refuse pieces of the past that do not fit into memory: what never becomes smooth asks for ever more."""
     require_memory(
         BYTES_PER_DOUBLE * points * values,
@@ -387,7 +387,7 @@ class _DelayedRun:
     def _sub(self, t: float, end: float, table: Stretch, nodes: Floats, kept: list[Floats]) -> Task:
         task = self.task
         rows = task.times[(task.times > t) & (task.times <= end)] if t > task.t0 else task.times[task.times <= end]
-        _require_points(t, end, rows.size + nodes.size, self.kernel.ny * (1 + task.ns))
+        require_points(t, end, rows.size + nodes.size, self.kernel.ny * (1 + task.ns))
         p, x, z, sx, sz = kept
         is_moved = task.ns > 0
         plan: Plan[Kernel] = task.plan

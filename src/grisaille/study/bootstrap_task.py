@@ -188,13 +188,13 @@ class Redrawn(OtherData):
         if self.kind == "parametric":
             z = Stream.of(seed, Purpose.BOOTSTRAP, output).normals(0, np.arange(n), 1)[:, 0]
         else:
-            z = series.residuals[_blocks(n, self.block or round(n ** (1 / 3)), uniforms(seed, output, n)[:, 0])]
+            z = series.residuals[block_positions(n, self.block or round(n ** (1 / 3)), uniforms(seed, output, n)[:, 0])]
         values = np.full(len(experiment.outputs[output].values), np.nan)
         values[kept_rows(experiment, output)] = series.predicted + series.deviations * z
         return values
 
 
-def _blocks(n: int, length: int, shares: np.ndarray) -> np.ndarray:
+def block_positions(n: int, length: int, shares: np.ndarray) -> np.ndarray:
     """Return n positions in blocks that begin anywhere and run on past the end."""
     length = min(max(length, 1), n)
     begins = np.floor(shares[: -(-n // length)] * n).astype(int)

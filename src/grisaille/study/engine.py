@@ -82,7 +82,7 @@ def _work(prepared: PreparedTask, todo: Sequence[int], executor: Any, keep: Keep
 
 def _deal_out(crew: Workers, todo: Sequence[int], keep: Keep) -> list[list[int]]:
     """Everything once; gives back the chunks that were lost with their workers."""
-    left, pace, lost = deque(todo), _Pace(), list[list[int]]()
+    left, pace, lost = deque(todo), ChunkPace(), list[list[int]]()
     pending: dict[Future[list[RunAnswer]], list[int]] = {}
     while left or pending:
         while left and len(pending) < 2 * crew.workers:
@@ -143,7 +143,7 @@ def _error(future: Future[list[RunAnswer]]) -> BaseException | None:
     return CancelledError("the executor gave the run up") if future.cancelled() else future.exception()
 
 
-class _Pace:
+class ChunkPace:
     """How many runs to a chunk."""
 
     def __init__(self) -> None:

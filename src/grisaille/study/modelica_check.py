@@ -46,7 +46,7 @@ class ModelicaFile:
             made.update(part.read_bytes() if part is not None else b"-")
             made.update(b"\0")
         trees = [*path, *([self.file.parent] if (self.file.parent / "package.mo").is_file() else [])]
-        made.update(json.dumps([_tree(p.resolve()) for p in trees]).encode())
+        made.update(json.dumps([library_files(p.resolve()) for p in trees]).encode())
         return made.hexdigest()[:16]
 
     @property
@@ -198,7 +198,7 @@ class ModelicaCheck:
 
 
 @cache
-def _tree(place: Path) -> list[tuple[str, int, int]]:
+def library_files(place: Path) -> list[tuple[str, int, int]]:
     """Return what tells whether a library has changed: its Modelica files with their sizes and times."""
     files = [place] if place.is_file() else sorted(p for p in place.rglob("*.mo") if p.is_file())
     return [(str(p), (found := p.stat()).st_size, found.st_mtime_ns) for p in files]

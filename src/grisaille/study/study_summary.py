@@ -84,14 +84,14 @@ def _row(used: pd.DataFrame, name: str, truth: float, level: float) -> dict[str,
     std = float(estimates.std(ddof=1)) if n > 1 else np.nan
     mean = float(estimates.mean()) if n else np.nan
     hits, intervals = _hits(used, name, truth, level)
-    p = _binomial(hits, intervals, level)
+    p = binomial_p_value(hits, intervals, level)
     return {
         "truth": truth, "mean": mean, "median": float(np.median(estimates)) if n else np.nan, "std": std,
         "bias": mean - truth, "bias_error": std / np.sqrt(n) if n else np.nan, "skewness": _skewness(estimates),
         "mean_std_error": float(used[f"std_error({name})"].mean()) if n else np.nan,
         "at_bound": int(used["at_bound"].str.split(", ").map(lambda names: name in names).sum()) if n else 0,
         "hits": hits, "intervals": intervals, "coverage": hits / intervals if intervals else np.nan, "p": p,
-        "verdict": _verdict(hits, intervals, level, p),
+        "verdict": coverage_verdict(hits, intervals, level, p),
     }  # fmt: skip
 
 
@@ -107,13 +107,13 @@ def _hits(used: pd.DataFrame, name: str, truth: float, level: float) -> tuple[in
     return int((inside & has_one).sum()), int(has_one.sum())
 
 
-def _binomial(hits: int, intervals: int, level: float) -> float:
+def binomial_p_value(hits: int, intervals: int, level: float) -> float:
     from scipy.stats import binomtest
 
     return float(binomtest(hits, intervals, level).pvalue) if intervals else np.nan
 
 
-def _verdict(hits: int, intervals: int, level: float, p: float) -> str:
+def coverage_verdict(hits: int, intervals: int, level: float, p: float) -> str:
     if not intervals:
         return "no intervals"
     if p >= SIGNIFICANCE:

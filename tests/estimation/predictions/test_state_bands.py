@@ -9,7 +9,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.cli.predict_command import table_of
+from grisaille.cli import table_of
 from grisaille.estimation.predictions import spread_over_unknowns
 from grisaille.reporting import states as states_card
 

@@ -8,8 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.estimators import build_problem
-from grisaille.estimators.simulated_pem import MeanCriterion
-from grisaille.estimators.simulated_pem.reestimates import _constant, _form, _zeros
+from grisaille.estimators.simulated_pem import MeanCriterion, constant_part, projection_form, quadratic_zeros
 
 TIMES = np.linspace(0.0, 30.0, 61)
 BOTH = gr.SimulatedPEM(realizations=100, match="mean-variance")
@@ -64,9 +63,9 @@ def test_the_gradient_of_a_record_is_that_of_the_criterion():
     problem = build_problem(Growth(), _record(Growth()), ["a", "scale(w)"], BOTH)
     criterion = MeanCriterion(problem)
     here, there = criterion.at(problem.guess), criterion.at(1.1 * problem.guess)
-    form, d = _form(here, there, 0, (len(TIMES), 1)), here.errors[:, None]
+    form, d = projection_form(here, there, 0, (len(TIMES), 1)), here.errors[:, None]
     made = np.einsum("ti,tin->n", d, form.linear) + np.einsum("ti,tijn,tj->n", d, form.quadratic, d)
-    assert made + _constant(criterion, here, there) == pytest.approx(there.gradient, rel=1e-9)
+    assert made + constant_part(criterion, here, there) == pytest.approx(there.gradient, rel=1e-9)
 
 
 def test_zeros_of_quadratics():
@@ -85,4 +84,4 @@ def test_zeros_of_quadratics():
     e = np.eye(2)
     points = [np.zeros(2), *e, *-e, e[0] + e[1]]
     g = np.array([[gradient(d, root) for d in points] for root in roots])
-    assert _zeros(g, 2, [(0, 1)]) == pytest.approx(roots, abs=2e-3)
+    assert quadratic_zeros(g, 2, [(0, 1)]) == pytest.approx(roots, abs=2e-3)

@@ -8,7 +8,7 @@ import pytest
 import grisaille as gr
 from grisaille import der
 from grisaille.bound_experiment import Unknown
-from grisaille.estimators.simulated_pem.restarts import _fill
+from grisaille.estimators.simulated_pem import space_filling_points
 
 TIMES = np.linspace(0.0, 30.0, 61)
 FLOW = {"u": 0.6 + 0.5 * np.sign(np.sin(0.5 * TIMES))}
@@ -86,7 +86,7 @@ def test_points_lie_between_bounds_and_near_the_guess():
         Unknown("k", "parameter", "k", None, 1.0, 0.01, 100.0), Unknown("b", "parameter", "b", None, -2.0),
         Unknown("c", "parameter", "c", None, 3.0, 3.0, 3.0),
     )  # fmt: skip
-    points = np.array(_fill(unknowns, np.array([1.0, -2.0, 3.0]), 1))
+    points = np.array(space_filling_points(unknowns, np.array([1.0, -2.0, 3.0]), 1))
     k, b, c = points.T
     assert k.min() < 0.1 and k.max() > 10 and (k >= 0.01).all() and (k <= 100).all()
     assert np.mean(np.abs(np.log(k)) < 0.51) > 0.5 and (c == 3.0).all() and b.min() < -4 < 0 < b.max()

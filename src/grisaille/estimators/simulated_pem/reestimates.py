@@ -121,7 +121,7 @@ def reestimate(
         return Reestimates(np.zeros((0, n)), np.zeros((0, n)), count, index)
     gradients = _gradients(criterion, value, values, count)[:, :, index]
     scale = np.array([problem.slopes(v.theta)[index] for v in values]) * errors
-    steps = _zeros(gradients * scale, n, pairs)
+    steps = quadratic_zeros(gradients * scale, n, pairs)
     stated = [_stated(criterion, v, free)[index] for v in values[: 1 + 2 * n]]
     return Reestimates(steps, steps / _errors_at(steps, np.log(stated / errors), n), len(gradients), index)
 
@@ -154,10 +154,10 @@ def _gradients(
     criterion: MeanCriterion, here: MeanValue, values: Sequence[MeanValue], count: int
 ) -> np.ndarray:  # fmt: skip
     """Return ∂J/∂θ of simulated records at every point, (R, K, n)."""
-    constant = np.array([_constant(criterion, here, value) for value in values])
+    constant = np.array([constant_part(criterion, here, value) for value in values])
     records = []
     for number, case in enumerate(criterion.problem.cases):
-        forms = [_form(here, value, number, (len(case.grid), len(case.outputs))) for value in values]
+        forms = [projection_form(here, value, number, (len(case.grid), len(case.outputs))) for value in values]
         runner = criterion.runners[number]
         fresh = runner.renewed(count, runner.options.first + runner.options.realizations)
         noise = JudgedCase(criterion, here, number).deviations
@@ -167,7 +167,7 @@ def _gradients(
     return np.asarray(total.reshape(len(total), *constant.shape) + constant)
 
 
-def _constant(criterion: MeanCriterion, here: MeanValue, value: MeanValue) -> np.ndarray:
+def constant_part(criterion: MeanCriterion, here: MeanValue, value: MeanValue) -> np.ndarray:
     """Return what the gradient at a point has whatever the record, as far as that is the mean at the fit."""
     share = 1.0 / criterion.realizations if criterion.corrected else 0.0
     total = criterion.problem.prior(value.theta).gradient
@@ -181,7 +181,7 @@ def _constant(criterion: MeanCriterion, here: MeanValue, value: MeanValue) -> np
     return np.asarray(total)
 
 
-def _form(here: MeanValue, value: MeanValue, number: int, shape: tuple[int, int]) -> ProjectionForm:
+def projection_form(here: MeanValue, value: MeanValue, number: int, shape: tuple[int, int]) -> ProjectionForm:
     """Return what the gradient at a point has from the deviation of a record from the mean at the fit."""
     n = len(here.theta)
     linear, bent = np.zeros((*shape, n)), np.zeros((*shape, shape[1], n))
@@ -195,7 +195,7 @@ def _form(here: MeanValue, value: MeanValue, number: int, shape: tuple[int, int]
     return ProjectionForm(linear, bent, of_records=True)
 
 
-def _zeros(g: np.ndarray, n: int, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
+def quadratic_zeros(g: np.ndarray, n: int, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
     """Return zeros of the quadratics through gradients (R, K, n) at 0, e_j, −e_j and e_i + e_j, of records that have
     one.
     """

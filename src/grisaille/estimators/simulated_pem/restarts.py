@@ -49,7 +49,7 @@ def look_elsewhere(
     criterion = search.criterion
     few = criterion.with_runners(min(criterion.realizations, FIRST_REALIZATIONS))
     before, journal = len(criterion.journal.failures), SearchJournal()
-    points = _fill(criterion.unknowns, guess, criterion.realizations)
+    points = space_filling_points(criterion.unknowns, guess, criterion.realizations)
     compared = [(_compared(few, theta), k) for k, theta in enumerate([here.theta, *points])]
     (now, _), others = compared[0], sorted(compared[1:])
     found: list[tuple[float, np.ndarray]] = []
@@ -89,7 +89,7 @@ def _descended(criterion: MeanCriterion, theta: np.ndarray, journal: SearchJourn
         return theta
 
 
-def _fill(unknowns: tuple[Unknown, ...], guess: np.ndarray, seed: int) -> list[np.ndarray]:
+def space_filling_points(unknowns: tuple[Unknown, ...], guess: np.ndarray, seed: int) -> list[np.ndarray]:
     """Return points that fill the space between the bounds, and as many the neighbourhood of the guess."""
     from scipy.stats import qmc
 
