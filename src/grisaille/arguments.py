@@ -91,7 +91,7 @@ MATRIX = Kind(
 
 
 def _takes_one(value: object) -> bool:
-    """Whether something is a function that can be called with one argument."""
+    """Return whether something is a function that can be called with one argument."""
     if isinstance(value, type) or not callable(value):
         return False
     try:
@@ -245,7 +245,7 @@ def _is_accepted(kind: Kind, value: object) -> bool:
 
 
 def _hint(name: str, value: object, who: str) -> str:
-    """What was probably meant."""
+    """Return what was probably meant."""
     if isinstance(value, type) and is_name_of_ours(value, "Model", "Estimator"):
         return f" Make an instance: {value.__name__}()."
     held = value[0] if isinstance(value, list | tuple) and value else value
@@ -261,5 +261,5 @@ def _hint(name: str, value: object, who: str) -> str:
 
 
 def is_name_of_ours(cls: type, *classes: str) -> bool:
-    """Whether a class derives from one of these of the package."""
+    """Return whether a class derives from one of these of the package."""
     return any(c.__name__ in classes and c.__module__.startswith("grisaille.") for c in cls.__mro__)

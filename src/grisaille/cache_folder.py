@@ -38,7 +38,7 @@ _POLL = 0.02
 
 
 def folder() -> Path:
-    """The cache folder, made if missing, refused if it is not ours alone.
+    """Return the cache folder, made if missing, refused if it is not ours alone.
 
     Where the platform's folder cannot be written (a read-only home), one that lasts as long as the process stands in.
     """
@@ -57,12 +57,12 @@ def folder() -> Path:
 
 
 def passing_folder() -> Path:
-    """A folder that lasts as long as the process, where the cache folder has no room or cannot be written to."""
+    """Return a folder that lasts as long as the process, where the cache folder has no room or cannot be written to."""
     return Path(_temporary().name)
 
 
 def cache_locations() -> list[Path]:
-    """The folders in which something may have been kept."""
+    """Return the folders in which something may have been kept."""
     return [folder(), *([passing_folder()] if _temporary.cache_info().currsize else [])]
 
 
@@ -78,7 +78,7 @@ def _temporary() -> tempfile.TemporaryDirectory[str]:
 
 
 def location() -> Path:
-    """Where the cache folder is, whether or not it is there."""
+    """Return where the cache folder is, whether or not it is there."""
     chosen = os.environ.get("GRISAILLE_CACHE", "").strip()
     try:
         if chosen:
@@ -111,7 +111,7 @@ def _check_ownership(place: Path) -> None:
 
 
 def digest(parts: Iterable[str]) -> str:
-    """A key over texts, each with its length, so that no two lists of texts run into one another."""
+    """Return a key over texts, each with its length, so that no two lists of texts run into one another."""
     sha = hashlib.sha256()
     for part in parts:
         data = part.encode()
@@ -121,7 +121,7 @@ def digest(parts: Iterable[str]) -> str:
 
 
 def is_intact(entry: Path) -> bool:
-    """Whether a file is the user's own, and its content hashes to the last part of its name."""
+    """Return whether a file is the user's own, and its content hashes to the last part of its name."""
     try:
         return _is_ours(entry) and hashlib.sha256(entry.read_bytes()).hexdigest()[:32] == entry.stem.rsplit("-", 1)[-1]
     except OSError:
@@ -138,7 +138,7 @@ def _is_ours(entry: Path) -> bool:
 
 @contextmanager
 def building(key: str) -> Iterator[None]:
-    """What other processes do not build meanwhile: they wait and find it. Not to be nested.
+    """Yield what other processes do not build meanwhile: they wait and find it. Not to be nested.
 
     A process that is killed lets go; one that stands still is waited for ``PATIENCE`` seconds.
     """
@@ -175,7 +175,7 @@ def _locked(key: str) -> int | None:
 
 
 def cache_name(key: str, content: bytes, suffix: str) -> str:
-    """The name under which a content is kept."""
+    """Return the name under which a content is kept."""
     return f"{key}-{hashlib.sha256(content).hexdigest()[:32]}{suffix}"
 
 

@@ -22,7 +22,8 @@ C = TypeVar("C", bound=type)
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, with an ``ArgumentError`` where it is called with arguments that it does not have or take."""
+    """Return the function, with an ``ArgumentError`` where it is called with arguments that it does not have or take.
+    """
     who = function.__qualname__.removesuffix(".__init__")
     annotations = annotations_of(function)
     names, kinds = list(annotations), kinds_of(who, annotations)
@@ -48,7 +49,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def checked_methods(cls: C) -> C:
-    """A class whose public methods, and the call that makes one, are ``checked``."""
+    """Return a class whose public methods, and the call that makes one, are ``checked``."""
     for name, member in list(vars(cls).items()):
         if name.startswith("_") and name != "__init__":
             continue
@@ -62,7 +63,7 @@ def checked_methods(cls: C) -> C:
 def wrong_call(
     function: Callable[..., object], given: Sequence[object], named: Mapping[str, object]
 ) -> ArgumentError | None:
-    """What is wrong with the arguments of a call, if they are."""
+    """Return what is wrong with the arguments of a call, if they are."""
     signature = inspect.signature(function)
     try:
         signature.bind(*given, **named)

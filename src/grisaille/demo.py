@@ -58,12 +58,14 @@ class Pendulum(gr.Model):
 
 
 def push(t: float) -> float:
-    """A force of half a second after fifteen seconds, smooth at both ends [N]."""
+    """Return a force of half a second after fifteen seconds, smooth at both ends [N]."""
     return 4.0 * np.sin(2 * np.pi * (t - 15.0)) ** 2 if 15.0 < t < 15.5 else 0.0
 
 
 def record() -> gr.Experiment:
-    """The angle, ten times a second for half a minute, with noise; it swung in gusts of 0.2 N s^½, drag 0.05 kg/m."""
+    """Return the angle, ten times a second for half a minute, with noise; it swung in gusts of 0.2 N s^½, drag 0.05
+    kg/m.
+    """
     times = TIMES[::2]
     force = np.array([push(t) for t in times])
     swung = gr.simulate(
@@ -75,7 +77,7 @@ def record() -> gr.Experiment:
 
 
 def run(directory: Path) -> Path:
-    """Analyses, simulates and fits the pendulum, prints all three, writes a picture and a report; gives its path."""
+    """Analyse, simulate and fit the pendulum, print all three, write a picture and a report; return its path."""
     from rich.console import Console
 
     model = Pendulum()
@@ -95,7 +97,7 @@ def run(directory: Path) -> Path:
 
 
 def _fits(data: gr.Experiment) -> gr.Fit:
-    """The drag by the wrong estimator and by the right one, and what each says about itself."""
+    """Return the drag by the wrong estimator and by the right one, and what each says about itself."""
     print("Its angle was measured while gusts blew that nobody measured. Drag and gusts, fitted:")
     misled = gr.fit(Pendulum(), data, ["k"], gr.OutputError(), guess={"k": 0.1})
     fit = gr.fit(Pendulum(), data, ["k", "scale(gust)"], guess={"k": 0.1})
@@ -115,7 +117,7 @@ def _fits(data: gr.Experiment) -> gr.Fit:
 
 
 def _table(result: xr.Dataset) -> Table:
-    """Eleven instants of the trajectory, and how well the rod kept its length."""
+    """Return eleven instants of the trajectory, and how well the rod kept its length."""
     from rich.table import Table
 
     table = Table(title="The trajectory, every three seconds")
@@ -130,7 +132,7 @@ def _table(result: xr.Dataset) -> Table:
 
 
 def _draw(result: xr.Dataset, directory: Path) -> Path:
-    """The path in the plane, and angle and force over time."""
+    """Return the path in the plane, and angle and force over time."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 3.6), layout="constrained")

@@ -36,7 +36,7 @@ def warn_deprecated(what: str, instead: str, *, since: str, until: str) -> None:
 
 
 def _level_of_caller() -> int:
-    """The stack level of the first frame outside the package, as ``warn_deprecated`` counts levels."""
+    """Return the stack level of the first frame outside the package, as ``warn_deprecated`` counts levels."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         level, frame = level + 1, frame.f_back

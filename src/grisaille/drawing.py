@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def panels(
     ax: Canvas | None, rows: int, columns: int = 1, *, size: tuple[float, float], title: str = "", **options: Any
 ) -> tuple[Figure, np.ndarray]:
-    """A figure and its axes, (rows, columns).
+    """Return a figure and its axes, (rows, columns).
 
     ax : None for a new figure of ``size`` with ``title`` above; otherwise matplotlib axes, one for each panel
     options : of ``Figure.subplots``
@@ -48,7 +48,7 @@ def panels(
 
 
 def abscissae(clock: Clock | None, times: Any) -> Any:
-    """Times as they are drawn: dates, in UTC, where the data had dates."""
+    """Return times as they are drawn: dates, in UTC, where the data had dates."""
     dates = None if clock is None else clock.dates(times)
     if dates is None:
         return times
@@ -73,5 +73,5 @@ def label_time(axes: Axes, clock: Clock | None, *, name: bool = True) -> None:
 
 
 def labelled(name: str, unit: str) -> str:
-    """``phi [rad]``."""
+    """Return ``phi [rad]``."""
     return f"{name} [{unit}]" if unit else name

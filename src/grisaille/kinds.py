@@ -30,29 +30,29 @@ class Kind:
 
 
 def number(words: str, holds: Callable[[float], bool]) -> Kind:
-    """Real numbers for which something holds; NaN and truth values are none."""
+    """Return real numbers for which something holds; NaN and truth values are none."""
     return Kind(words, lambda value: is_number(value) and holds(float(value)))
 
 
 def whole(least: int, words: str = "") -> Kind:
-    """Whole numbers from a least one."""
+    """Return whole numbers from a least one."""
     said = words or ("a whole number above zero" if least == 1 else f"a whole number from {least}")
     return Kind(said, lambda value: is_whole(value) and least <= value <= MAX_COUNT)
 
 
 def one_of(*choices: str) -> Kind:
-    """One of a few texts."""
+    """Return one of a few texts."""
     said = " or ".join(filter(None, [", ".join(map(repr, choices[:-1])), repr(choices[-1])]))
     return Kind(said, lambda value: isinstance(value, str) and value in choices)
 
 
 def of_ours(words: str, *classes: str) -> Kind:
-    """Instances of classes of the package, by name: nothing has to be imported to know that a value is none."""
+    """Return instances of classes of the package, by name: nothing has to be imported to know that a value is none."""
     return Kind(words, lambda value: is_ours(value, *classes))
 
 
 def listed(words: str, item: Callable[[Any], bool], *, generated: bool = True) -> Kind:
-    """Lists, arrays and other collections of one kind of item; texts and dicts are none.
+    """Return lists, arrays and other collections of one kind of item; texts and dicts are none.
 
     generated : whether a generator will do, which cannot be looked into
     """
@@ -70,7 +70,7 @@ def listed(words: str, item: Callable[[Any], bool], *, generated: bool = True) -
 
 
 def by_name(words: str, item: Callable[[Any], bool] = lambda value: True) -> Kind:
-    """Dicts from names to one kind of item; a Series, too."""
+    """Return dicts from names to one kind of item; a Series, too."""
 
     def accepts(value: Any) -> bool:
         if not (isinstance(value, Mapping) or type(value).__name__ == "Series"):
@@ -81,7 +81,7 @@ def by_name(words: str, item: Callable[[Any], bool] = lambda value: True) -> Kin
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is one real number."""
+    """Return whether a value is one real number."""
     if isinstance(value, bool | np.bool_ | str | bytes) or not hasattr(value, "__float__"):
         return False
     if getattr(value, "ndim", 0) != 0 or type(value).__name__ in ("Series", "DataFrame"):
@@ -93,37 +93,37 @@ def is_number(value: object) -> bool:
 
 
 def is_whole(value: object) -> bool:
-    """Whether a value is one whole number, not a truth value or a float that happens to be one."""
+    """Return whether a value is one whole number, not a truth value or a float that happens to be one."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def is_ours(value: object, *classes: str) -> bool:
-    """Whether a value is an instance of one of these classes of the package."""
+    """Return whether a value is an instance of one of these classes of the package."""
     return any(c.__name__ in classes and c.__module__.startswith("grisaille.") for c in type(value).__mro__)
 
 
 def is_table(value: object) -> bool:
-    """Whether a value is a frame or a dataset."""
+    """Return whether a value is a frame or a dataset."""
     return type(value).__name__ in ("DataFrame", "Dataset")
 
 
 def is_name(value: object) -> bool:
-    """Whether a value can stand for a member of a model: a text, or the member itself."""
+    """Return whether a value can stand for a member of a model: a text, or the member itself."""
     return isinstance(value, str) or is_ours(value, "Expression", "SymbolArray", "Labelled")
 
 
 def is_text(value: object) -> bool:
-    """Whether a value is a text."""
+    """Return whether a value is a text."""
     return isinstance(value, str)
 
 
 def is_path(value: object) -> bool:
-    """Whether a value can name a file."""
+    """Return whether a value can name a file."""
     return isinstance(value, os.PathLike) or (isinstance(value, str) and bool(value) and "\0" not in value)
 
 
 def is_values(value: object) -> bool:
-    """A number, or an array of them for a vector."""
+    """Return a number, or an array of them for a vector."""
     if is_number(value):
         return True
     if not isinstance(value, list | tuple | np.ndarray):
@@ -150,7 +150,7 @@ EXPERIMENT = of_ours("a gr.Experiment", "ExperimentContent")
 
 
 def shown(value: object) -> str:
-    """A value in a sentence: as it is where that is short, otherwise what it is."""
+    """Return a value in a sentence: as it is where that is short, otherwise what it is."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if value is None or isinstance(value, str | bytes | bool | int | float | complex | np.generic):

@@ -22,12 +22,12 @@ class UnclearModel(ModelError):
 
 
 def is_modelica(file: str) -> bool:
-    """Whether a file's name says that it holds Modelica."""
+    """Return whether a file's name says that it holds Modelica."""
     return file.endswith((".bmo", ".mo"))
 
 
 def load_model(target: str) -> Model:
-    """An instance, with declared values, of the class that ``target`` names."""
+    """Return an instance, with declared values, of the class that ``target`` names."""
     is_file = target.endswith(".py") or is_modelica(target)
     file, _, name = (target, "", "") if is_file else target.rpartition(":")
     path = Path(file)
@@ -63,7 +63,7 @@ def _execute(path: Path) -> ModuleType:
 
 
 def _line(error: Exception, path: Path) -> str:
-    """The innermost line of the user's file that the error passed through."""
+    """Return the innermost line of the user's file that the error passed through."""
     if isinstance(error, SyntaxError):
         return f", line {error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)

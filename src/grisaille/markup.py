@@ -22,17 +22,17 @@ class Html(str):
 
 
 def text(value: Content) -> Html:
-    """Markup as it is, anything else escaped."""
+    """Return markup as it is, anything else escaped."""
     return value if isinstance(value, Html) else Html(escape(str(value)))
 
 
 def joined(parts: Iterable[Content], between: str = "") -> Html:
-    """Parts one after the other; None is nothing."""
+    """Return parts one after the other; None is nothing."""
     return Html(between.join(text(part) for part in parts if part is not None))
 
 
 def tag(name: str, /, *children: Content, **attributes: Content) -> Html:
-    """One element; ``class_`` is class, ``aria_label`` is aria-label, None and False leave an attribute out."""
+    """Return one element; ``class_`` is class, ``aria_label`` is aria-label, None and False leave an attribute out."""
     words = [name]
     for key, value in attributes.items():
         if value is None or value is False:
@@ -52,7 +52,7 @@ def table(
     prose: Iterable[int] = (),
     stacked: bool = False,
 ) -> Html:
-    """A table whose first column heads its rows.
+    """Return a table whose first column heads its rows.
 
     numbers : columns that are aligned to the right
     prose : columns of sentences, which may be broken into lines

@@ -81,7 +81,7 @@ def read_matrices(path: Path, names: Collection[str] | None = None, largest: int
 
 
 def _order_of(mopt: bytes) -> str | None:
-    """The order of bytes for which four bytes are the first number of a version 4 file."""
+    """Return the order of bytes for which four bytes are the first number of a version 4 file."""
     for order in "<>":
         if len(mopt) == 4:
             (number,) = struct.unpack(f"{order}i", mopt)

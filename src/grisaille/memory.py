@@ -68,7 +68,7 @@ def require_memory(size: float, work: str, remedy: str | Callable[[int], str]) -
 
 
 def available_memory() -> Available | None:
-    """The least of what the machine and the limits of this process leave; None where nothing is known."""
+    """Return the least of what the machine and the limits of this process leave; None where nothing is known."""
     return min(_bounds(), key=lambda found: found.bytes, default=None)
 
 
@@ -79,7 +79,7 @@ def share_memory(budget: int | None, workers: int) -> None:
 
 
 def in_words(size: float) -> str:
-    """Bytes as people say them."""
+    """Return bytes as people say them."""
     for unit, name in ((1 << 40, "TiB"), (1 << 30, "GiB")):
         if size >= unit:
             return f"{size / unit:,.3g} {name}" if size < 1000 * unit else f"{size / unit:,.0f} {name}"
@@ -87,7 +87,7 @@ def in_words(size: float) -> str:
 
 
 def largest_fitting(size: Callable[[int], float], most: int, available: float) -> int:
-    """The largest number, up to ``most``, whose ``size`` in bytes does not exceed what is available."""
+    """Return the largest number, up to ``most``, whose ``size`` in bytes does not exceed what is available."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -109,7 +109,7 @@ def _bounds() -> Iterator[Available]:
 
 
 def _machine() -> int | None:
-    """Bytes that the machine can still give."""
+    """Return bytes that the machine can still give."""
     if sys.platform == "win32":
         return _windows_commit()
     known = _table(_PROC / "meminfo")
@@ -122,7 +122,7 @@ def _machine() -> int | None:
 
 
 def _control_groups() -> Iterator[int]:
-    """What is left of the limit of each group that the process is in."""
+    """Yield what is left of the limit of each group that the process is in."""
     for line in _read(_PROC / "self" / "cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers:
@@ -167,7 +167,7 @@ def _resident() -> int:
 
 
 def _windows_commit() -> int | None:
-    """What can still be committed, paging file included."""
+    """Return what can still be committed, paging file included."""
     import ctypes
 
     class MemoryStatus(ctypes.Structure):
@@ -202,6 +202,6 @@ def _number(path: Path) -> int | None:
 
 
 def _table(path: Path) -> dict[str, int]:
-    """Lines of a name and a number."""
+    """Return lines of a name and a number."""
     rows = (line.replace(":", " ").split() for line in _read(path).splitlines())
     return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdigit()}

@@ -79,7 +79,7 @@ def write_figure(path: str | os.PathLike[str], figure: Figure, what: str, **opti
 
 @contextmanager
 def whole_folder(path: str | os.PathLike[str], what: str) -> Iterator[Path]:
-    """A folder to be filled, whose content is moved to its place at the end: a folder that is new, or empty.
+    """Yield a folder to be filled, whose content is moved to its place at the end: a folder that is new, or empty.
 
     Where the filling fails nothing is left behind.
     """

@@ -7,9 +7,9 @@ import ctypes
 import numpy as np
 import pytest
 
+from grisaille.disturbance import philox
 from grisaille.errors import DataError
 from grisaille.numerics import Purpose, stream_key
-from grisaille.disturbance import philox
 
 PUBLISHED = [
     # Random123, kat_vectors: counter, key, answer of philox4x32 with 10 rounds

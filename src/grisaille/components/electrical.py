@@ -206,7 +206,7 @@ _STEEPEST = 40.0
 
 
 def junction(x: Expression) -> Expression:
-    """exp(x) − 1, continued by its tangent above x = 40 so that a trial voltage cannot overflow."""
+    """Return exp(x) − 1, continued by its tangent above x = 40 so that a trial voltage cannot overflow."""
     return exp(minimum(x, _STEEPEST)) * (1 + maximum(x - _STEEPEST, 0.0)) - 1
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def presampling_filter(time_constant: Any = None, order: int = 1, **changes: Any) -> Model:
-    """y = u / (T s + 1)ⁿ: n equal lags in a row; with n = order it takes away n derivatives.
+    """Return y = u / (T s + 1)ⁿ: n equal lags in a row; with n = order it takes away n derivatives.
 
     ``time_constant`` (T, in s) is a number or a formula; other members are changed by name, as in every model.
     """

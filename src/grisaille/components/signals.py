@@ -68,7 +68,9 @@ class Gain(Model):
 
 
 def Sum(gains: Sequence[float] = (1.0, 1.0)) -> Model:
-    """y = Σ k[j] u[j], with one input ``u[j]`` for each gain: ``Sum((1, -1))`` is the comparator of a control loop."""
+    """Return y = Σ k[j] u[j], with one input ``u[j]`` for each gain: ``Sum((1, -1))`` is the comparator of a control
+    loop.
+    """
     n = len(gains)
     if n == 0:
         raise ModelError("Sum: give at least one gain, as in Sum((1, -1)).")
@@ -148,7 +150,9 @@ class SmoothLimiter(Model):
 
 
 def Table(xs: Sequence[float], ys: Sequence[float], kind: str = "linear", outside: str = "hold") -> Model:
-    """y(u) through the points (xs, ys), linear or cubic; outside the end value is held or the end slope extended."""
+    """Return y(u) through the points (xs, ys), linear or cubic; outside the end value is held or the end slope
+    extended.
+    """
 
     class Table(Model):
         """y(u) through given points."""

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 def sine(
     amplitude: Scalar, frequency: Scalar, phase: Scalar = 0.0, offset: Scalar = 0.0, delay: Scalar = 0.0
 ) -> Expression:
-    """A sine of ``frequency`` in Hz and ``phase`` in rad that is at rest before ``delay``."""
+    """Return a sine of ``frequency`` in Hz and ``phase`` in rad that is at rest before ``delay``."""
     elapsed = time - delay if _is_given(delay) else time
     running = maximum(elapsed, 0.0) if _is_given(delay) else elapsed
     return offset + amplitude * sin(2 * pi * frequency * running + phase)
 
 
 def step(amplitude: Scalar, offset: Scalar = 0.0, delay: Scalar = 0.0) -> Expression:
-    """A jump by ``amplitude`` at ``delay``; the new value holds at that instant."""
+    """Return a jump by ``amplitude`` at ``delay``; the new value holds at that instant."""
     return offset + amplitude * where(time >= delay, 1.0, 0.0)
 
 
 def ramp(amplitude: Scalar, duration: Scalar, offset: Scalar = 0.0, delay: Scalar = 0.0) -> Expression:
-    """A straight rise by ``amplitude`` within ``duration``, beginning at ``delay``."""
+    """Return a straight rise by ``amplitude`` within ``duration``, beginning at ``delay``."""
     return offset + amplitude * _clipped((time - delay) / duration)
 
 
@@ -50,7 +50,7 @@ def trapezoid(
     offset: Scalar = 0.0,
     delay: Scalar = 0.0,
 ) -> Expression:
-    """Pulses with straight flanks, repeated every ``period``; ``rise`` and ``fall`` must be positive."""
+    """Return pulses with straight flanks, repeated every ``period``; ``rise`` and ``fall`` must be positive."""
     elapsed = time - delay
     phase = elapsed - period * floor(elapsed / period)
     pulse = _clipped(minimum(phase / rise, (rise + width + fall - phase) / fall))

@@ -16,7 +16,7 @@ __all__ = ["nylon612", "nylon612_catalysed", "nylon612_table"]
 
 
 def nylon612() -> list[Experiment]:
-    """Six runs of a lab-scale nylon 612 reactor, one experiment each.
+    """Return six runs of a lab-scale nylon 612 reactor, one experiment each.
 
     Input ``P_W`` [mmHg], the partial pressure of water, held from the time of its row on; outputs ``y_A`` and ``y_C``,
     amine and acid end groups [mol/Mg] with standard deviations 0.6 and 2.4; constant ``T`` [K]. Times in hours.
@@ -44,7 +44,7 @@ def nylon612() -> list[Experiment]:
 
 
 def nylon612_table() -> pd.DataFrame:
-    """The rows of the six runs: ``run, T [K], time [h], steady, A, C, P_W``; NaN where nothing was printed.
+    """Return the rows of the six runs: ``run, T [K], time [h], steady, A, C, P_W``; NaN where nothing was printed.
 
     ``steady`` marks the rows that the source takes for steady states (its asterisks).
     """
@@ -52,7 +52,8 @@ def nylon612_table() -> pd.DataFrame:
 
 
 def nylon612_catalysed() -> pd.DataFrame:
-    """Steady states of three further runs with catalyst, ``run, T [K], SHP_ppm, time [h], A, C`` (Tables 6.13–6.15).
+    """Return steady states of three further runs with catalyst, ``run, T [K], SHP_ppm, time [h], A, C`` (Tables
+    6.13–6.15).
 
     Their water pressures were not published.
     """

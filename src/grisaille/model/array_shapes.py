@@ -22,7 +22,7 @@ MAX_ENTRIES = 1_000_000
 
 
 def shape_of(owner: str, value: Any) -> tuple[int, ...]:
-    """The shape of a list or an array, whose rows must be of one length."""
+    """Return the shape of a list or an array, whose rows must be of one length."""
     try:
         return np.shape(value)
     except ValueError:
@@ -39,7 +39,7 @@ def read_shape(owner: str, size: Size) -> tuple[int, ...]:
 
 
 def spread(owner: str, field: str, value: FormulaLike | None, shape: tuple[int, ...]) -> np.ndarray:
-    """``value`` as an array of the given shape."""
+    """Return ``value`` as an array of the given shape."""
     given = np.array(value, dtype=object) if field in _DEALT and isinstance(value, list | tuple | np.ndarray) else None
     if field == "bounds" and given is not None and given.shape == (2,):
         given = None  # one pair for all

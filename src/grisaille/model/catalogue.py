@@ -58,7 +58,7 @@ def ornstein_uhlenbeck(rate: float | Expression, *, start: str = "stationary") -
 
 
 def matern12(timescale: float, *, start: str = "stationary") -> Spectrum:
-    """Covariance e^{−|t|/τ}: continuous, nowhere differentiable; pole excess 1.
+    """Return covariance e^{−|t|/τ}: continuous, nowhere differentiable; pole excess 1.
 
     Use it when an error is rough: it forgets over the time τ and has no rate of change.
 
@@ -69,7 +69,7 @@ def matern12(timescale: float, *, start: str = "stationary") -> Spectrum:
 
 
 def matern32(timescale: float | Parameter, *, start: str = "stationary") -> Spectrum:
-    """Covariance (1 + a) e^{−a}, a = √3 |t|/τ: one derivative; pole excess 2.
+    """Return covariance (1 + a) e^{−a}, a = √3 |t|/τ: one derivative; pole excess 2.
 
     Use it when an unknown force or flow changes gradually and its rate of change matters.
 
@@ -80,7 +80,7 @@ def matern32(timescale: float | Parameter, *, start: str = "stationary") -> Spec
 
 
 def matern52(timescale: float | Expression, *, start: str = "stationary") -> Spectrum:
-    """Covariance (1 + a + a²/3) e^{−a}, a = √5 |t|/τ: two derivatives; pole excess 3.
+    """Return covariance (1 + a + a²/3) e^{−a}, a = √5 |t|/τ: two derivatives; pole excess 3.
 
     Use it when an unknown signal is smooth, or when index reduction differentiates it twice.
 
@@ -111,7 +111,7 @@ def periodic(period: float | Expression) -> Spectrum:
 
 
 def quasi_periodic(period: float | Expression, timescale: float | Expression, *, start: str = "stationary") -> Spectrum:
-    """Covariance e^{−|t|/τ} cos(2πt/T): √(2λ) (s + √(λ² + ω²)) / (s² + 2λs + λ² + ω²), λ = 1/τ; pole excess 1.
+    """Return covariance e^{−|t|/τ} cos(2πt/T): √(2λ) (s + √(λ² + ω²)) / (s² + 2λs + λ² + ω²), λ = 1/τ; pole excess 1.
 
     Use it when a disturbance repeats with a period but forgets its phase over the time τ: daily loads, engine orders.
 
@@ -126,7 +126,7 @@ def quasi_periodic(period: float | Expression, timescale: float | Expression, *,
 
 
 def from_spectral_density(num: ArrayLike, den: ArrayLike, *, start: str = "stationary") -> Spectrum:
-    """The stable filter whose spectral density is num(ω²)/den(ω²); numbers, from the highest power of ω² down.
+    """Return the stable filter whose spectral density is num(ω²)/den(ω²); numbers, from the highest power of ω² down.
 
     Use it when a spectrum was measured or fitted and its filter is wanted: it is found by spectral factorisation.
 
@@ -150,7 +150,7 @@ def _matern(
 
 
 def _plain(owner: str, name: str, value: Any) -> float | Expression:
-    """The number, where the formula is one, so that what is made of it prints as numbers."""
+    """Return the number, where the formula is one, so that what is made of it prints as numbers."""
     expression = _positive(owner, name, value)
     return expression.value if isinstance(expression, Constant) else expression
 
@@ -195,7 +195,9 @@ def _refuse_negative(num: NDArray[np.float64], den: NDArray[np.float64]) -> None
 
 
 def _stable_factor(polynomial: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The monic p(s) without roots right of the axis with |p(iω)|² = the polynomial over its leading coefficient."""
+    """Return the monic p(s) without roots right of the axis with |p(iω)|² = the polynomial over its leading
+    coefficient.
+    """
     inside = np.trim_zeros(polynomial, "b")
     roots = _roots(inside)
     real = _is_touching(roots)
@@ -211,7 +213,7 @@ def _roots(polynomial: NDArray[np.float64]) -> NDArray[np.complex128]:
 
 
 def _touching(roots: NDArray[np.complex128]) -> NDArray[np.float64]:
-    """The roots ω² on the real axis from zero up, sorted."""
+    """Return the roots ω² on the real axis from zero up, sorted."""
     return np.sort(roots[_is_touching(roots)].real)
 
 

@@ -35,7 +35,7 @@ def check_value(name: str, field: str, value: Change, constant: bool = False) ->
 
 
 def leaf_kind(leaf: Expression) -> str:
-    """``"parameter"``, ``"variable"``, …; ``""`` for numbers and operations."""
+    """Return ``"parameter"``, ``"variable"``, …; ``""`` for numbers and operations."""
     if hasattr(leaf, "kind"):
         return str(leaf.kind)
     return "time" if not isinstance(leaf, Call | Constant) else ""

@@ -96,7 +96,7 @@ def _with_equations(name: str, rest: dict[str, Any], written: list[Any]) -> dict
 
 
 def _kept(values: Iterable[Any]) -> list[Any]:
-    """Equations that a class body keeps in attributes, for an ``equations`` method to yield."""
+    """Return equations that a class body keeps in attributes, for an ``equations`` method to yield."""
     found, stack = [], list(values)
     while stack:
         value = stack.pop()
@@ -110,7 +110,7 @@ def _kept(values: Iterable[Any]) -> list[Any]:
 
 
 def _visiting(cls: type, method: Callable[..., object]) -> Callable[..., object]:
-    """``method``, noting that it was called: this is how a forgotten ``super()`` is found."""
+    """Return ``method``, noting that it was called: this is how a forgotten ``super()`` is found."""
 
     @functools.wraps(method)
     def equations(self: Any) -> Any:
@@ -213,11 +213,11 @@ class Model(Labelled, metaclass=ModelType):
     else:
 
         def equations(self) -> Iterable[Equation | When | Connection]:
-            """The equations and connections; overridden by a list in the class body or by a method."""
+            """Return the equations and connections; overridden by a list in the class body or by a method."""
             return ()
 
     def noise_covariance(self) -> Mapping[tuple[str, ...], Any] | Literal["full"]:
-        """Covariances of the measurement noise of outputs at one instant; override it where sensors share noise.
+        """Return covariances of the measurement noise of outputs at one instant; override it where sensors share noise.
 
         ``{("y1", "y2"): 0.01}`` gives numbers or formulas, in which parameters may be unknown. ``"full"`` says that
         the covariance of all outputs is unknown, ``{("y1", "y2", "y3"): "full"}`` that of some: then fits estimate
@@ -227,24 +227,24 @@ class Model(Labelled, metaclass=ModelType):
 
     @property
     def parameters(self) -> Mapping[str, ParameterInformation]:
-        """Every parameter by its full name: value, unit, bounds, formula; read-only."""
+        """Return every parameter by its full name: value, unit, bounds, formula; read-only."""
         described = self._cached("parameters", lambda: describe_parameters(self._content))
         return NamedTable(f"{self._content.name}.parameters", described)
 
     @property
     def start(self) -> Mapping[str, float | str]:
-        """Declared start values by name; formulas as text; read-only."""
+        """Return declared start values by name; formulas as text; read-only."""
         described = self._cached("start", lambda: describe_starts(self._content))
         return NamedTable(f"{self._content.name}.start", described)
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the content: names, values and equations."""
+        """Return SHA-256 of the content: names, values and equations."""
         return str(self._cached("fingerprint", lambda: packing.fingerprint(self._content)))
 
     @property
     def structure_key(self) -> str:
-        """SHA-256 of the content without numbers that only set values: equal for models that share code."""
+        """Return SHA-256 of the content without numbers that only set values: equal for models that share code."""
         return str(self._cached("structure_key", lambda: packing.structure_key(self._content)))
 
     def replace(
@@ -254,7 +254,7 @@ class Model(Labelled, metaclass=ModelType):
         start: Mapping[str, FormulaLike] | None = None,
         **named: Change,
     ) -> Model:
-        """A copy with some members changed: ``model.replace({"r.R": 2e3})``.
+        """Return a copy with some members changed: ``model.replace({"r.R": 2e3})``.
 
         changes : by dotted name, as when an instance is made
         start : start values of variables, by dotted name
@@ -266,7 +266,7 @@ class Model(Labelled, metaclass=ModelType):
         return restore_model(self._changed(self._content, {} if changes is None else changes, start), type(self))
 
     def with_inputs(self, inputs: Mapping[str, float | Input | None]) -> Model:
-        """A copy in which variables are known signals; the equations that gave them are left out.
+        """Return a copy in which variables are known signals; the equations that gave them are left out.
 
         inputs : by name of a variable: None, a number (the default where no signal is given) or a ``gr.Input``
         """
@@ -275,7 +275,7 @@ class Model(Labelled, metaclass=ModelType):
     def with_disturbance(
         self, name: str, spectrum: Spectrum, *, scale: FormulaLike = 1.0, label: str | None = None
     ) -> Model:
-        """A copy with a random signal added to a variable, in the equation that gives it.
+        """Return a copy with a random signal added to a variable, in the equation that gives it.
 
         For a variable that an equation differentiates, ``der(x) == …``, it is added to the derivative there; the
         description of the disturbance shows the equation.
@@ -294,7 +294,7 @@ class Model(Labelled, metaclass=ModelType):
         noise: FormulaLike | Mapping[str, FormulaLike] | None = None,
         distribution: Law | Mapping[str, Law] | None = None,
     ) -> Model:
-        """A copy with more outputs, or with other noise of those that there are, ``{"y": "y"}``.
+        """Return a copy with more outputs, or with other noise of those that there are, ``{"y": "y"}``.
 
         outputs : by label the name of a member, ``"der(x)"`` of a variable, or a formula
         noise : standard deviation of the measurement noise, for all of them or by label; None when unknown
@@ -303,7 +303,7 @@ class Model(Labelled, metaclass=ModelType):
         return self._closed(mark_outputs(self._content, outputs, noise, distribution))
 
     def _closed(self, content: Content) -> Model:
-        """A model in whose formulas members of this one are names."""
+        """Return a model in whose formulas members of this one are names."""
         own = Rewriter(lambda node: Name(node.path) if isinstance(node, Reference) and node.root is self else None)
         return restore_model(content.mapped(own))
 
@@ -368,7 +368,7 @@ class Model(Labelled, metaclass=ModelType):
 
 
 def restore_model(content: Content, cls: type[Model] = Model) -> Model:
-    """An instance with the given content."""
+    """Return an instance with the given content."""
     model: Model = object.__new__(cls)
     for slot, value in (("_label", ""), ("_cache", Cache(None)), ("_content", content)):
         _set(model, slot, value)
@@ -396,5 +396,5 @@ def _class_content(instance: Model) -> Content:
 
 
 def content_key(model: Model) -> str:
-    """SHA-256 of all that a model consists of, remarks included: equal for models that cannot be told apart."""
+    """Return SHA-256 of all that a model consists of, remarks included: equal for models that cannot be told apart."""
     return str(model._cached("content_key", lambda: packing.digest(model._content)))

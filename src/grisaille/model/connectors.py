@@ -188,12 +188,12 @@ def connector_fields(cls: ConnectorType, prefix: str = "") -> list[tuple[str, Va
 
 
 def connector_arrays(cls: ConnectorType) -> dict[str, tuple[int, ...]]:
-    """Shapes of the vector fields."""
+    """Return shapes of the vector fields."""
     return {name: value.shape for name, value in cls._fields.items() if isinstance(value, np.ndarray)}
 
 
 def describe_connector(cls: ConnectorType) -> ConnectorContent:
-    """The plain description of a connector class."""
+    """Return the plain description of a connector class."""
     fields = tuple(
         (name, "flow" if isinstance(item, Flow) else "potential", item.fields["unit"])
         for name, item in connector_fields(cls)
@@ -222,7 +222,7 @@ class Connection:
 
 
 def connect(*ends: Any) -> Any:
-    """Joins connectors of one class, or a signal with the inputs it drives; list the result in ``equations``.
+    """Join connectors of one class, or a signal with the inputs it drives; list the result in ``equations``.
 
     At joined connectors potentials are equal and flows add up to zero.
 
@@ -272,7 +272,7 @@ def _same_end(a: End, b: End) -> bool:
 
 
 def describe_fields(end: Connector | ConnectorView) -> ConnectorContent:
-    """The plain description of a connector or of a view of one."""
+    """Return the plain description of a connector or of a view of one."""
     if isinstance(end, ConnectorView):
         return end._connector
     assert isinstance(end, Connector)

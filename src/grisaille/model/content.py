@@ -109,7 +109,7 @@ class ModelicaOrigin:
     """Parameters with other values, and ``start(x)`` with another start."""
 
     def after(self, changed: Iterable[str]) -> ModelicaOrigin:
-        """The same with more changes."""
+        """Return the same with more changes."""
         return replace(self, changed=tuple(dict.fromkeys((*self.changed, *changed))))
 
 
@@ -151,7 +151,7 @@ class Content:
     """What was read, if anything was: the last field, which texts and fingerprints of other models leave out."""
 
     def copy(self) -> Content:
-        """A copy whose tables can be changed."""
+        """Return a copy whose tables can be changed."""
         values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
         tables: dict[str, Any] = {name: dict(v) for name, v in values.items() if isinstance(v, dict)}
         return Content(**{**values, **tables})
@@ -164,7 +164,7 @@ class Content:
         return ""
 
     def names(self) -> Iterator[str]:
-        """Every name that can be asked for, symbols first."""
+        """Yield every name that can be asked for, symbols first."""
         seen: set[str] = set()
         for _, table in self._kinds():
             yield from (name for name in table if name not in seen)
@@ -180,11 +180,11 @@ class Content:
         )  # fmt: skip
 
     def mapped(self, change: Callable[[Expression], Expression], prefix: str = "") -> Content:
-        """The same content with every formula changed and every name put below ``prefix``."""
+        """Return the same content with every formula changed and every name put below ``prefix``."""
         return _Mapping(change, prefix).content(self)
 
     def formulas(self) -> Iterator[Expression]:
-        """Every formula inside, with its parts not opened."""
+        """Yield every formula inside, with its parts not opened."""
         found: list[Expression] = []
         self.mapped(lambda e: found.append(e) or e)  # type: ignore[func-returns-value]
         yield from found
@@ -271,10 +271,10 @@ class _Mapping:
 
 
 def element_names(name: str, shape: tuple[int, ...]) -> list[str]:
-    """``["r[0]", "r[1]", …]`` in C order."""
+    """Return ``["r[0]", "r[1]", …]`` in C order."""
     return [f"{name}[{','.join(map(str, index))}]" for index in np.ndindex(*shape)]
 
 
 def is_below(name: str, prefix: str) -> bool:
-    """Whether ``name`` is ``prefix`` or lies inside it."""
+    """Return whether ``name`` is ``prefix`` or lies inside it."""
     return name == prefix or name.startswith((prefix + ".", prefix + "["))

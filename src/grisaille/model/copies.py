@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def copies(prototype: Any, count: int, **changes: Any) -> Any:
-    """Several of the same, with values dealt out.
+    """Return several of the same, with values dealt out.
 
     Sub-models and connectors come as a tuple and are addressed as ``"legs[0]"``; declarations as an array of symbols.
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_correlation(name: str, correlation: FormulaLike, n: int) -> list[list[Expression]]:
-    """An n × n symmetric matrix with unit diagonal, entries as formulas."""
+    """Return an n × n symmetric matrix with unit diagonal, entries as formulas."""
     matrix = np.array(correlation, dtype=object)
     if matrix.shape != (n, n):
         raise ModelError(f"{name}: correlation must be a {n} × {n} matrix, got shape {matrix.shape}.")

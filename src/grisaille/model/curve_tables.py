@@ -29,13 +29,13 @@ class CurveTable:
 
     @property
     def outside(self) -> tuple[str, ...]:
-        """How each argument is continued."""
+        """Return how each argument is continued."""
         ways = self.node.data[1]
         return (ways,) * len(self.knots) if isinstance(ways, str) else tuple(ways)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Values along each argument."""
+        """Return values along each argument."""
         pairs = zip(self.knots, self.outside, strict=True)
         return tuple(len(knots) - (way == "repeat") for knots, way in pairs)
 
@@ -45,16 +45,16 @@ class CurveTable:
 
     @property
     def vector(self) -> str:
-        """The vector that its values are; "" where they are formulas of their own."""
+        """Return the vector that its values are; "" where they are formulas of their own."""
         return common_vector([render(v) for v in self.values])
 
     def is_same(self, other: CurveTable) -> bool:
-        """Whether both are one function of their arguments, whatever these are."""
+        """Return whether both are one function of their arguments, whatever these are."""
         return self.node.data == other.node.data and all(map(same, self.values, other.values))
 
 
 def find_curves(flat: FlatModel) -> list[CurveTable]:
-    """Every one, each once."""
+    """Return every one, each once."""
     found: list[CurveTable] = []
     for node in postorder(_formulas(flat)):
         if isinstance(node, Call) and node.operation in ("table", "table2"):

@@ -47,14 +47,14 @@ class Declaration(Expression):
         return _vector(cls, read_shape(cls.__name__, size), fields)
 
     def changed(self, **fields: Any) -> Any:
-        """A new declaration of the same kind with some fields changed."""
+        """Return a new declaration of the same kind with some fields changed."""
         unknown = sorted(set(fields) - set(self.fields))
         if unknown:
             raise ModelError(f"{type(self).__name__} has no field {unknown[0]!r}; it has {', '.join(self.fields)}.")
         return self._make(None, **{**self.fields, **fields})
 
     def check(self, name: str) -> None:
-        """Refuses what cannot be meant, under the member's name."""
+        """Refuse what cannot be meant, under the member's name."""
         for field in ("unit", "description"):
             value = self.fields.get(field, "")
             if not isinstance(value, str):

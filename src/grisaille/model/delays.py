@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def delay(x: FormulaLike, tau: FormulaLike, before: FormulaLike | None = None) -> Any:
-    """x as it was tau ago.
+    """Return x as it was tau ago.
 
     x : a formula with something in it that moves, or an array of them
     tau : above zero, in the unit of time: a number, a parameter or a formula of parameters; it can be estimated

@@ -170,11 +170,11 @@ class Expression:
         return render(self)
 
     def conjugate(self) -> Expression:
-        """The formula itself, which is real; NumPy's ``vdot`` asks for it."""
+        """Return the formula itself, which is real; NumPy's ``vdot`` asks for it."""
         return self
 
     def leaf_text(self) -> str:
-        """How a leaf is written."""
+        """Return how a leaf is written."""
         raise TypeError(f"{type(self).__name__} is not a leaf")
 
 
@@ -227,7 +227,7 @@ class Call(Expression):
         self.data = data
 
     def rebuilt(self, arguments: tuple[Expression, ...]) -> Call:
-        """The same operation on other arguments."""
+        """Return the same operation on other arguments."""
         return type(self)(self.operation, arguments, self.data)
 
 
@@ -285,7 +285,7 @@ class Equation:
 
 
 def is_open(node: Expression) -> bool:
-    """Whether a leaf still waits for its full name (a declaration or a reference)."""
+    """Return whether a leaf still waits for its full name (a declaration or a reference)."""
     return not isinstance(node, Call | Constant | Name)
 
 
@@ -302,7 +302,7 @@ def _binary(operation: str, left: Scalar | np.ndarray, right: Scalar | np.ndarra
 
 
 def as_expression(value: object) -> Expression:
-    """An expression as it is, a number as :class:`Constant`."""
+    """Return an expression as it is, a number as :class:`Constant`."""
     if isinstance(value, Expression):
         if isinstance(value, Condition):
             raise ModelError(
@@ -313,7 +313,7 @@ def as_expression(value: object) -> Expression:
 
 
 def as_condition(value: object) -> Condition:
-    """A condition as it is; anything else is refused."""
+    """Return a condition as it is; anything else is refused."""
     if isinstance(value, Condition):
         return value
     raise ModelError(
@@ -322,7 +322,7 @@ def as_condition(value: object) -> Condition:
 
 
 def as_number(value: object) -> float:
-    """A finite real number as ``float``; everything else is refused with a hint."""
+    """Return a finite real number as ``float``; everything else is refused with a hint."""
     if isinstance(value, bool | np.bool_):
         raise ModelError(
             f"{value} is not a number that a formula can hold; write 1.0 or 0.0, or gr.where(condition, a, b)."
@@ -355,7 +355,7 @@ def _kind(value: object) -> str:
 
 
 def postorder(roots: Iterable[Expression]) -> Iterator[Expression]:
-    """Every node below ``roots`` once, arguments before the calls that use them; no recursion."""
+    """Yield every node below ``roots`` once, arguments before the calls that use them; no recursion."""
     seen: set[int] = set()
     for root in roots:
         stack = [(root, False)]
@@ -372,7 +372,7 @@ def postorder(roots: Iterable[Expression]) -> Iterator[Expression]:
 
 
 def same(left: Expression, right: Expression) -> bool:
-    """Whether two formulas are the same, node by node."""
+    """Return whether two formulas are the same, node by node."""
     pairs, seen = [(left, right)], set()
     while pairs:
         a, b = pairs.pop()

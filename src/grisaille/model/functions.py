@@ -124,103 +124,103 @@ def _holds_formulas(argument: FormulaLike) -> bool:
 
 @_of_one
 def sin(x: FormulaLike) -> Result:
-    """Sine of an angle in radians."""
+    """Return the sine of an angle in radians."""
     return _apply("sin", np.sin, x)
 
 
 @_of_one
 def cos(x: FormulaLike) -> Result:
-    """Cosine of an angle in radians."""
+    """Return the cosine of an angle in radians."""
     return _apply("cos", np.cos, x)
 
 
 @_of_one
 def tan(x: FormulaLike) -> Result:
-    """Tangent of an angle in radians."""
+    """Return the tangent of an angle in radians."""
     return _apply("tan", np.tan, x)
 
 
 @_of_one
 def asin(x: FormulaLike) -> Result:
-    """Inverse sine, in [-π/2, π/2]."""
+    """Return the inverse sine, in [-π/2, π/2]."""
     return _apply("asin", np.arcsin, x)
 
 
 @_of_one
 def acos(x: FormulaLike) -> Result:
-    """Inverse cosine, in [0, π]."""
+    """Return the inverse cosine, in [0, π]."""
     return _apply("acos", np.arccos, x)
 
 
 @_of_one
 def atan(x: FormulaLike) -> Result:
-    """Inverse tangent, in (-π/2, π/2)."""
+    """Return the inverse tangent, in (-π/2, π/2)."""
     return _apply("atan", np.arctan, x)
 
 
 @_of_two
 def atan2(y: FormulaLike, x: FormulaLike) -> Result:
-    """The angle of the point (x, y), in (-π, π]."""
+    """Return the angle of the point (x, y), in (-π, π]."""
     return _apply("atan2", np.arctan2, y, x)
 
 
 @_of_one
 def sinh(x: FormulaLike) -> Result:
-    """Hyperbolic sine."""
+    """Return the hyperbolic sine."""
     return _apply("sinh", np.sinh, x)
 
 
 @_of_one
 def cosh(x: FormulaLike) -> Result:
-    """Hyperbolic cosine."""
+    """Return the hyperbolic cosine."""
     return _apply("cosh", np.cosh, x)
 
 
 @_of_one
 def tanh(x: FormulaLike) -> Result:
-    """Hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     return _apply("tanh", np.tanh, x)
 
 
 @_of_one
 def asinh(x: FormulaLike) -> Result:
-    """Inverse hyperbolic sine."""
+    """Return the inverse hyperbolic sine."""
     return _apply("asinh", np.arcsinh, x)
 
 
 @_of_one
 def acosh(x: FormulaLike) -> Result:
-    """Inverse hyperbolic cosine, for x ≥ 1."""
+    """Return the inverse hyperbolic cosine, for x ≥ 1."""
     return _apply("acosh", np.arccosh, x)
 
 
 @_of_one
 def atanh(x: FormulaLike) -> Result:
-    """Inverse hyperbolic tangent, for |x| < 1."""
+    """Return the inverse hyperbolic tangent, for |x| < 1."""
     return _apply("atanh", np.arctanh, x)
 
 
 @_of_one
 def exp(x: FormulaLike) -> Result:
-    """Exponential."""
+    """Return the exponential."""
     return _apply("exp", np.exp, x)
 
 
 @_of_one
 def log(x: FormulaLike) -> Result:
-    """Natural logarithm, for x > 0."""
+    """Return the natural logarithm, for x > 0."""
     return _apply("log", np.log, x)
 
 
 @_of_one
 def log10(x: FormulaLike) -> Result:
-    """Logarithm to base ten, for x > 0."""
+    """Return the logarithm to base ten, for x > 0."""
     return _apply("log10", np.log10, x)
 
 
 @_of_one
 def sqrt(x: FormulaLike) -> Result:
-    """Square root, for x ≥ 0; its derivative at 0 is infinite."""
+    """Return the square root, for x ≥ 0; its derivative at 0 is infinite."""
     return _apply("sqrt", np.sqrt, x)
 
 
@@ -232,31 +232,31 @@ def sign(x: FormulaLike) -> Result:
 
 @_of_one
 def floor(x: FormulaLike) -> Result:
-    """The largest integer not above x; its derivative is zero."""
+    """Return the largest integer not above x; its derivative is zero."""
     return _apply("floor", np.floor, x)
 
 
 @_of_one
 def ceil(x: FormulaLike) -> Result:
-    """The smallest integer not below x; its derivative is zero."""
+    """Return the smallest integer not below x; its derivative is zero."""
     return _apply("ceil", np.ceil, x)
 
 
 @_of_two
 def minimum(a: FormulaLike, b: FormulaLike) -> Result:
-    """The smaller of two formulas."""
+    """Return the smaller of two formulas."""
     return _apply("minimum", np.minimum, a, b)
 
 
 @_of_two
 def maximum(a: FormulaLike, b: FormulaLike) -> Result:
-    """The larger of two formulas."""
+    """Return the larger of two formulas."""
     return _apply("maximum", np.maximum, a, b)
 
 
 @_of_two
 def smooth_abs(x: FormulaLike, width: FormulaLike) -> Result:
-    """sqrt(x² + width²): |x| without the kink.
+    """Return sqrt(x² + width²): |x| without the kink.
 
     x : a formula
     width : above zero, in the unit of x; at x = 0 the result is above |x| by this much, elsewhere by less
@@ -267,7 +267,7 @@ def smooth_abs(x: FormulaLike, width: FormulaLike) -> Result:
 
 @_of_two
 def smooth_sign(x: FormulaLike, width: FormulaLike) -> Result:
-    """x / sqrt(x² + width²): the sign of x without the jump, the derivative of :func:`smooth_abs`.
+    """Return x / sqrt(x² + width²): the sign of x without the jump, the derivative of :func:`smooth_abs`.
 
     x : a formula
     width : above zero, in the unit of x: how far from zero the sign is ±0.7
@@ -283,7 +283,7 @@ def _check_width(width: FormulaLike) -> None:
 
 @_of_condition
 def where(condition: ConditionLike, yes: FormulaLike, no: FormulaLike) -> Result:
-    """``yes`` where the condition holds, else ``no``.
+    """Return ``yes`` where the condition holds, else ``no``.
 
     Both branches are evaluated, but the branch that is not taken never spoils the value or the derivatives: its
     singular operations (powers, roots, logarithms, quotients, …) are evaluated at a harmless point instead.
@@ -303,7 +303,7 @@ def where(condition: ConditionLike, yes: FormulaLike, no: FormulaLike) -> Result
 
 @_derivative
 def der(expression: FormulaLike, order: int = 1) -> Formulas:
-    """The time derivative of any formula; ``der(x, 2)`` is the second one.
+    """Return the time derivative of any formula; ``der(x, 2)`` is the second one.
 
     expression : a formula with something in it that moves, or an array of them
     order : a whole number from 1
@@ -332,7 +332,7 @@ def _constant_derivative(argument: Expression) -> str:
 
 
 def array(items: FormulaLike) -> SymbolArray:
-    """An array of formulas and numbers on which ``==``, ``@`` and NumPy's functions work element by element.
+    """Return an array of formulas and numbers on which ``==``, ``@`` and NumPy's functions work element by element.
 
     items : lists of them, nested for matrices
     """

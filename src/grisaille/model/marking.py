@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def mark_inputs(content: Content, inputs: Mapping[str, float | Input | None]) -> Content:
-    """Variables as inputs: by name None, a default, or a ``gr.Input``."""
+    """Return variables as inputs: by name None, a default, or a ``gr.Input``."""
     _need_mapping(content, "with_inputs", inputs, '{"torque.tau": None}')
     new = content.copy()
     for name, given in inputs.items():
@@ -46,7 +46,7 @@ def mark_inputs(content: Content, inputs: Mapping[str, float | Input | None]) ->
 
 
 def mark_disturbance(content: Content, name: str, spectrum: Spectrum, scale: FormulaLike, label: str | None) -> Content:
-    """A disturbance that is added to a variable in its equation, or to its derivative: ``x`` or ``der(x)``."""
+    """Return a disturbance that is added to a variable in its equation, or to its derivative: ``x`` or ``der(x)``."""
     state = _differentiated(name)
     variable = _variable(content, state or name, "with_disturbance")
     label = f"{state or name}.disturbance" if label is None else label
@@ -74,7 +74,8 @@ def mark_disturbance(content: Content, name: str, spectrum: Spectrum, scale: For
 def mark_outputs(
     content: Content, outputs: Mapping[str, Expression | str], noise: Any, distribution: Any = None
 ) -> Content:
-    """Outputs by label: names of members, or formulas of them; the name of an output itself leaves what it is."""
+    """Return outputs by label: names of members, or formulas of them; the name of an output itself leaves what it is.
+    """
     _need_mapping(content, "with_outputs", outputs, '{"angle": "load.phi"}')
     new = content.copy()
     for what, by_label in (("noise", noise), ("distribution", distribution)):
@@ -152,7 +153,7 @@ def _input(owner: str, name: str, variable: FlatVariable, given: Any) -> FlatInp
 
 
 def _without(content: Content, name: str) -> tuple[WrittenEquation, ...]:
-    """The equations without the one that gave ``name``."""
+    """Return the equations without the one that gave ``name``."""
     candidates = _candidates(content, name)
     for law in candidates:
         rest = tuple(e for e in content.equations if e is not law)
@@ -202,13 +203,13 @@ def _disturbed(law: WrittenEquation, name: str, signal: Expression) -> WrittenEq
 
 
 def _differentiated(name: Any) -> str:
-    """``"x"`` for ``"der(x)"``; empty for anything else."""
+    """Return ``"x"`` for ``"der(x)"``; empty for anything else."""
     is_derivative = isinstance(name, str) and name.startswith("der(") and name.endswith(")")
     return name[len("der(") : -1].strip() if is_derivative else ""
 
 
 def _is_rate(node: Expression, name: str) -> bool:
-    """Whether a formula is the first derivative of a variable."""
+    """Return whether a formula is the first derivative of a variable."""
     if not isinstance(node, Call) or node.operation != "der" or node.data not in (None, 1):
         return False
     inner = node.arguments[0]
@@ -216,24 +217,25 @@ def _is_rate(node: Expression, name: str) -> bool:
 
 
 def _having_rate(content: Content, name: str) -> list[WrittenEquation]:
-    """Equations with the derivative of a variable in them."""
+    """Return equations with the derivative of a variable in them."""
     return [e for e in content.equations if any(_is_rate(node, name) for node in postorder((e.left, e.right)))]
 
 
 def _only_names_rate(law: WrittenEquation, name: str) -> bool:
-    """``w = der(x)``."""
+    """Return ``w = der(x)``."""
     sides = ((law.left, law.right), (law.right, law.left))
     return any(_is_rate(side, name) and isinstance(other, Name) for side, other in sides)
 
 
 def _is_given_by_rate(content: Content, name: str) -> bool:
-    """Whether an equation says how a variable changes, or none gives it alone on a side."""
+    """Return whether an equation says how a variable changes, or none gives it alone on a side."""
     says = any(not _only_names_rate(law, name) for law in _having_rate(content, name))
     return says or not any(_alone(law, name) for law in content.equations)
 
 
 def _rate_equation(content: Content, name: str, *, is_asked: bool) -> WrittenEquation:
-    """The equation that has ``der(x)``; one that only names it, ``w = der(x)``, where ``der(x)`` is asked for."""
+    """Return the equation that has ``der(x)``; one that only names it, ``w = der(x)``, where ``der(x)`` is asked for.
+    """
     having = _having_rate(content, name)
     named = [law for law in having if _is_rate(law.left, name) or _is_rate(law.right, name)]
     naming = [law for law in named if _only_names_rate(law, name)]
@@ -256,7 +258,7 @@ def _rate_equation(content: Content, name: str, *, is_asked: bool) -> WrittenEqu
 
 
 def _with_disturbed_rate(law: WrittenEquation, name: str, signal: Expression) -> WrittenEquation:
-    """``der(x) = f + w``; where the derivative is inside a formula it is ``der(x) - w`` there."""
+    """Return ``der(x) = f + w``; where the derivative is inside a formula it is ``der(x) - w`` there."""
     if _is_rate(law.left, name):
         return replace(law, right=Call("add", (law.right, signal)))
     if _is_rate(law.right, name):
@@ -266,7 +268,7 @@ def _with_disturbed_rate(law: WrittenEquation, name: str, signal: Expression) ->
 
 
 def _determines(content: Content, laws: tuple[WrittenEquation, ...], known: str) -> bool:
-    """Whether every variable but the known one can be matched with an equation that contains it."""
+    """Return whether every variable but the known one can be matched with an equation that contains it."""
     from scipy.sparse import csr_array  # only here
     from scipy.sparse.csgraph import maximum_bipartite_matching
 

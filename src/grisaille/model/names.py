@@ -55,7 +55,7 @@ class NamedTable(Mapping[str, Any]):
         raise ModelError(f"{self._what} is read-only: models do not change. model.replace gives a changed copy.")
 
     def _ipython_key_completions_(self) -> list[str]:
-        """What ``model.parameters["`` completes to."""
+        """Return what ``model.parameters["`` completes to."""
         return list(self._entries)
 
     def __repr__(self) -> str:
@@ -63,7 +63,7 @@ class NamedTable(Mapping[str, Any]):
 
 
 def check_name(name: object, owner: str) -> str:
-    """The name itself, when a member may carry it."""
+    """Return the name itself, when a member may carry it."""
     if not isinstance(name, str):
         raise ModelError(f"{owner}: a member's name must be a string, got {name!r} ({type(name).__name__}).")
     if name in RESERVED:
@@ -94,7 +94,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """`` Did you mean 'a', 'b' or 'c'?`` or what there is at all."""
+    """Return `` Did you mean 'a', 'b' or 'c'?`` or what there is at all."""
     candidates = list(known)
     close = nearest(name, candidates)
     if close:
@@ -107,7 +107,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def matching(pattern: str, known: Iterable[str]) -> list[str]:
-    """The known names that ``"legs[*].m"`` stands for; a name without ``*`` stands for itself."""
+    """Return the known names that ``"legs[*].m"`` stands for; a name without ``*`` stands for itself."""
     if "*" not in pattern:
         return [pattern]
     expression = re.compile(r"[^.\[\]]*".join(re.escape(part) for part in pattern.split("*")))
@@ -115,10 +115,10 @@ def matching(pattern: str, known: Iterable[str]) -> list[str]:
 
 
 def join(prefix: str, name: str) -> str:
-    """``"a"`` and ``"b"`` as ``"a.b"``; the empty prefix is the model itself."""
+    """Return ``"a"`` and ``"b"`` as ``"a.b"``; the empty prefix is the model itself."""
     return f"{prefix}.{name}" if prefix else name
 
 
 def element_name(name: str, index: tuple[int, ...]) -> str:
-    """``"r[0]"`` or ``"R[0,1]"``."""
+    """Return ``"r[0]"`` or ``"R[0,1]"``."""
     return f"{name}[{','.join(str(i) for i in index)}]"

@@ -40,7 +40,7 @@ class MemberNamespace(RecordingNamespace):
 
 
 def _is_element(name: str, value: object) -> bool:
-    """Whether ``value`` already is an element of another vector or list, or a list of such components."""
+    """Return whether ``value`` already is an element of another vector or list, or a list of such components."""
     if isinstance(value, list | tuple):
         return len(value) > 0 and all(_is_element(name, item) for item in value)
     known = value.label if isinstance(value, Declaration) else value._label if isinstance(value, Labelled) else ""
@@ -52,12 +52,12 @@ def _is_named(value: object) -> bool:
 
 
 def is_part_list(value: object) -> bool:
-    """A list of sub-models or connectors."""
+    """Return a list of sub-models or connectors."""
     return isinstance(value, list | tuple) and len(value) > 0 and all(isinstance(item, Labelled) for item in value)
 
 
 def is_symbol(value: object) -> bool:
-    """An expression, or an array of expressions and numbers."""
+    """Return an expression, or an array of expressions and numbers."""
     if not isinstance(value, np.ndarray) or value.dtype != object:
         return isinstance(value, Expression)
     items = list(value.flat)
@@ -67,12 +67,12 @@ def is_symbol(value: object) -> bool:
 
 
 def as_symbols(value: Any) -> Any:
-    """Plain arrays of expressions as arrays on which ``==`` gives equations."""
+    """Return plain arrays of expressions as arrays on which ``==`` gives equations."""
     return value.view(SymbolArray) if type(value) is np.ndarray else value
 
 
 def label(owner: str, name: str, value: Any) -> None:
-    """Gives declarations their name and says what is wrong with them."""
+    """Give declarations their name and says what is wrong with them."""
     check_name(name, owner)
     if isinstance(value, np.ndarray):
         for index in np.ndindex(*value.shape):
@@ -102,7 +102,7 @@ def _label_one(owner: str, name: str, value: Any) -> None:
 def split_members(
     owner: str, namespace: dict[Any, Any], is_member: Callable[[Any], bool]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Members and the rest of a class body; also serves classes made by ``type(name, bases, dict)``."""
+    """Return members and the rest of a class body; also serves classes made by ``type(name, bases, dict)``."""
     members: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     loops = namespace.loop_variables if isinstance(namespace, MemberNamespace) else set()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 def order_by_use(
     names: Iterable[str], uses: Callable[[str], Iterable[str]], circle: Callable[[str, str], Exception]
 ) -> list[str]:
-    """The names and all they use; depth is no matter.
+    """Return the names and all they use; depth is no matter.
 
     uses : what a name needs before it
     circle : the error of a name that uses another which, by whatever way, uses it
@@ -34,7 +34,7 @@ def order_by_use(
 
 
 def strong_components(successors: Sequence[Collection[int]]) -> list[list[int]]:
-    """Strongly connected components, each after everything it depends on (Tarjan, without recursion)."""
+    """Return strongly connected components, each after everything it depends on (Tarjan, without recursion)."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}
     on_stack: set[int] = set()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def override(content: Content, changes: Mapping[str, Change], start: Mapping[str, FormulaLike]) -> Content:
-    """A changed copy of ``content``."""
+    """Return a changed copy of ``content``."""
     for what, given in (("the changes", changes), ("start", start)):
         if not hasattr(given, "items"):
             raise ModelError(
@@ -77,7 +77,7 @@ def _change(content: Content, name: str, value: Change) -> None:
 
 
 def _change_declared(content: Content, name: str, value: Change, kind: str) -> bool:
-    """Enters a declaration of the right kind; False when ``value`` is not a fresh declaration."""
+    """Enter a declaration of the right kind; return False when ``value`` is not a fresh declaration."""
     if not isinstance(value, Declaration) or value.label:
         return False
     if value.kind != kind:

@@ -45,14 +45,14 @@ _SAVED_NAMES = {cls: name for name, cls in _CLASSES.items()}
 
 
 def pack(content: Content) -> str:
-    """``content`` as JSON text."""
+    """Return ``content`` as JSON text."""
     table = _Table()
     body = table.encode(content)
     return json.dumps({"format": 1, "rows": table.rows, "body": body}, separators=(",", ":"))
 
 
 def unpack(text: str) -> Content:
-    """The content that :func:`pack` wrote."""
+    """Return the content that :func:`pack` wrote."""
     packed = json.loads(text)
     result = _decode(packed["body"], _nodes(packed["rows"]))
     assert isinstance(result, Content)
@@ -60,7 +60,7 @@ def unpack(text: str) -> Content:
 
 
 def fingerprint(content: Content) -> str:
-    """SHA-256 over names, values and equations; comments and places in files are left out."""
+    """Return SHA-256 over names, values and equations; comments and places in files are left out."""
     return digest(_without_remarks(content))
 
 
@@ -118,7 +118,7 @@ def _without_remarks(content: Content) -> Content:
 
 
 def digest(content: Content) -> str:
-    """SHA-256 of all that a model consists of."""
+    """Return SHA-256 of all that a model consists of."""
     return hashlib.sha256(pack(content).encode()).hexdigest()
 
 

@@ -30,7 +30,7 @@ class ParameterInformation:
 
 
 def describe_parameters(content: Content) -> dict[str, ParameterInformation]:
-    """Every parameter with its value."""
+    """Return every parameter with its value."""
     values = parameter_values(content.parameters, content.quantities)
     return {
         name: ParameterInformation(
@@ -42,7 +42,7 @@ def describe_parameters(content: Content) -> dict[str, ParameterInformation]:
 
 
 def describe_starts(content: Content) -> dict[str, float | str]:
-    """Declared start values: numbers, or the text of a formula."""
+    """Return declared start values: numbers, or the text of a formula."""
     starts = {n: v.start for n, v in content.variables.items()} | {n: d.start for n, d in content.discretes.items()}
     return {
         name: start.value if isinstance(start, Constant) else render(start)
@@ -54,7 +54,7 @@ def describe_starts(content: Content) -> dict[str, float | str]:
 def parameter_values(
     parameters: Mapping[str, FlatParameter], quantities: Mapping[str, Expression] | None = None
 ) -> dict[str, float | None]:
-    """The number of every parameter; ``None`` where one is missing in its formula."""
+    """Return the number of every parameter; ``None`` where one is missing in its formula."""
     values: dict[str, float | None] = {}
     formulas: dict[str, Expression] = {}
     for name, parameter in parameters.items():
@@ -87,7 +87,7 @@ class FormulaLoop(ModelError):
 
 
 def order_formulas(formulas: Mapping[str, Expression], wanted: list[str]) -> list[str]:
-    """The wanted formulas and those they use, each after what it uses; a formula that uses itself is refused."""
+    """Return the wanted formulas and those they use, each after what it uses; a formula that uses itself is refused."""
 
     def uses(name: str) -> list[str]:
         leaves = postorder((formulas[name],))

@@ -59,7 +59,7 @@ def active_recorder() -> Recorder | None:
 
 
 def register(item: Connection | Equation | When) -> str:
-    """Reports ``item`` to whoever is listening and tells where it was written (``"circuit.py:12"``)."""
+    """Report ``item`` to whoever is listening and return where it was written (``"circuit.py:12"``)."""
     frame = _user_frame()
     if frame is None:
         return ""

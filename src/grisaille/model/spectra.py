@@ -48,7 +48,7 @@ class Spectrum:
 
     @property
     def is_stationary(self) -> bool:
-        """False for an integrator, or a filter given in numbers with a pole on the imaginary axis."""
+        """Return False for an integrator, or a filter given in numbers with a pole on the imaginary axis."""
         if self.is_white:
             return True
         poles = self._numeric_poles()
@@ -56,7 +56,9 @@ class Spectrum:
 
     @property
     def pole_excess(self) -> int:
-        """Degree of the denominator minus degree of the numerator: how often the disturbance may be differentiated."""
+        """Return degree of the denominator minus degree of the numerator: how often the disturbance may be
+        differentiated.
+        """
         if self.name == "state_space":
             return _structural_excess(*self.state_space())
         if self.name == "rational":
@@ -65,12 +67,13 @@ class Spectrum:
         return self.order
 
     def state_space(self) -> tuple[Matrix, Matrix, Matrix]:
-        """A, B, C as lists of rows of formulas; empty for white noise, which passes directly."""
+        """Return A, B, C as lists of rows of formulas; empty for white noise, which passes directly."""
         return _REALIZATIONS[self.name](dict(self.arguments), self.order)
 
     @property
     def stationary_variance(self) -> float:
-        """The variance of the filtered noise at unit scale; infinite where there is no stationary distribution."""
+        """Return the variance of the filtered noise at unit scale; infinite where there is no stationary distribution.
+        """
         if self.is_white or not self.is_stationary:
             return float("inf")
         a, b, c = self._numeric_state_space()
@@ -96,11 +99,11 @@ class Spectrum:
         return [np.array(m, dtype=float) for m in matrices]
 
     def mapped(self, change: Callable[[Expression], Expression]) -> Spectrum:
-        """The same spectrum with every formula changed."""
+        """Return the same spectrum with every formula changed."""
         return replace(self, arguments=tuple((key, _deep(value, change)) for key, value in self.arguments))
 
     def leaves(self) -> list[Expression]:
-        """Every formula inside."""
+        """Return every formula inside."""
         found: list[Expression] = []
         self.mapped(lambda e: found.append(e) or e)  # type: ignore[func-returns-value]
         return found
@@ -128,7 +131,7 @@ HIGHEST_ORDER = 100
 
 
 def white(*, interpretation: str | None = None) -> Spectrum:
-    """White noise of unit intensity; may enter a model only linearly.
+    """Return white noise of unit intensity; may enter a model only linearly.
 
     interpretation : matters where the noise's factor depends on what the noise drives. ``"stratonovich"`` is the limit
         of coloured noise of growing bandwidth, ``"ito"`` takes the factor at the beginning of each instant. Not stated
@@ -180,7 +183,7 @@ def integrated() -> Spectrum:
 
 
 def rational(num: Any, den: Any, *, start: str = "stationary") -> Spectrum:
-    """num(s) / den(s); coefficients from the highest power down, the denominator's degree above the numerator's.
+    """Return num(s) / den(s); coefficients from the highest power down, the denominator's degree above the numerator's.
 
     Use it when the filter is known as a transfer function.
 
@@ -198,7 +201,7 @@ def rational(num: Any, den: Any, *, start: str = "stationary") -> Spectrum:
 
 
 def state_space(A: FormulaLike, B: FormulaLike, C: FormulaLike, *, start: str = "stationary") -> Spectrum:
-    """C (sI − A)⁻¹ B with one white noise and one output: A is n × n, B and C have n entries.
+    """Return C (sI − A)⁻¹ B with one white noise and one output: A is n × n, B and C have n entries.
 
     Use it when the disturbance has a model of its own, with several states and parameters.
 
@@ -247,7 +250,7 @@ def _trimmed(name: str, coefficients: np.ndarray | Sequence[float | Expression])
 
 
 def _number(root: Expression) -> float | None:
-    """The value of a formula of numbers; ``None`` when anything else than arithmetic is inside."""
+    """Return the value of a formula of numbers; ``None`` when anything else than arithmetic is inside."""
     done: dict[int, float | None] = {}
     for node in postorder((root,)):
         if isinstance(node, Call):
@@ -321,7 +324,7 @@ _REALIZATIONS: dict[str, Callable[[dict[str, Any], int], tuple[Matrix, Matrix, M
 
 
 def _structural_excess(A: Matrix, B: Matrix, C: Matrix) -> int:
-    """The first k with C Aᵏ⁻¹ B structurally different from zero."""
+    """Return the first k with C Aᵏ⁻¹ B structurally different from zero."""
     a, b, c = (np.array([[_number(entry) != 0 for entry in row] for row in m]) for m in (A, B, C))
     for k in range(1, len(a) + 1):
         if (c @ b).any():

@@ -55,7 +55,7 @@ class SymbolArray(np.ndarray[Any, Any]):
 
 
 def elementwise(function: Callable[..., object], *arguments: object) -> Formulas:
-    """``function`` applied to each element after broadcasting."""
+    """Return ``function`` applied to each element after broadcasting."""
     boxed = [_boxed(argument) for argument in arguments]
     try:
         shape = np.broadcast_shapes(*(box.shape for box in boxed))
@@ -71,7 +71,7 @@ def elementwise(function: Callable[..., object], *arguments: object) -> Formulas
 
 
 def _plain(item: Any) -> Any:
-    """Python's number for NumPy's, whose operators would come back here."""
+    """Return Python's number for NumPy's, whose operators would come back here."""
     return item.item() if isinstance(item, np.generic) else item
 
 
@@ -86,7 +86,7 @@ def _boxed(argument: object) -> Array:
 
 
 def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[FormulaLike, ...], options: Mapping[str, Any]) -> Formulas:
-    """A NumPy function on formulas: the node it means, element by element."""
+    """Return a NumPy function on formulas: the node it means, element by element."""
     if ufunc is np.matmul and method == "__call__":
         left, right = inputs
         return _matmul(left, right)

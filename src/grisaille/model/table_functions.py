@@ -28,7 +28,7 @@ Values = np.ndarray[Any, Any]
 
 
 def table(x: Any, xs: Any, ys: Any, kind: str = "linear", outside: str = "hold") -> Any:
-    """y(x) through the points (xs, ys).
+    """Return y(x) through the points (xs, ys).
 
     x : a formula
     xs : the knots, increasing numbers, at least two
@@ -64,7 +64,7 @@ def table2(
     values: Any,
     outside: Any = "hold",
 ) -> Any:
-    """z(x, y), bilinear on the grid xs × ys.
+    """Return z(x, y), bilinear on the grid xs × ys.
 
     x, y : formulas
     xs, ys : increasing numbers, at least two of each
@@ -109,7 +109,9 @@ def _lengths(knots: Values, outside: str) -> tuple[int, ...]:
 
 
 def _repeated(name: str, values: Values, knots: int, outside: str) -> Values:
-    """Values along the first axis of a table that repeats itself, without the last, which must be the first again."""
+    """Return values along the first axis of a table that repeats itself, without the last, which must be the first
+    again.
+    """
     if outside != "repeat":
         return values
     if knots < 3:
@@ -130,7 +132,7 @@ def _is_same(first: Any, last: Any) -> bool:
 
 
 def _values(name: str, values: FormulaLike) -> Values:
-    """An array of numbers, or of expressions where any of them is a formula."""
+    """Return an array of numbers, or of expressions where any of them is a formula."""
     try:
         given = np.array(values, dtype=object)
     except ValueError:

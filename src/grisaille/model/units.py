@@ -69,7 +69,7 @@ class Unit:
         return Unit(self.size * other.size**sign, {n: p for n, p in powers.items() if p})
 
     def is_alike(self, other: Unit) -> bool:
-        """Whether both measure the same quantity."""
+        """Return whether both measure the same quantity."""
         return dict(self.powers) == dict(other.powers)
 
 
@@ -95,7 +95,7 @@ def read_unit(text: str) -> Unit | None:
 
 
 def _product(tokens: list[Token]) -> tuple[Unit | None, list[Token]]:
-    """A product or quotient up to a closing parenthesis, and what follows."""
+    """Return a product or quotient up to a closing parenthesis, and what follows."""
     result, sign = DIMENSIONLESS, 1.0
     while tokens:
         (word, power, symbol), tokens = tokens[0], tokens[1:]

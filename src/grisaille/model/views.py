@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def look_up(root: Connector | Model | View, content: Content, prefix: str, name: str) -> Any:
-    """The member ``name`` below ``prefix``: a reference, an array of them, or a view of a component or connector."""
+    """Return the member ``name`` below ``prefix``: a reference, an array of them, or a view of a component or
+    connector.
+    """
     path = join(prefix, name)
     kind = content.kind(path)
     if kind == "array":
@@ -41,14 +43,14 @@ def look_up(root: Connector | Model | View, content: Content, prefix: str, name:
 
 
 def members(content: Content, prefix: str) -> list[str]:
-    """The names directly below ``prefix``, without elements of arrays and lists."""
+    """Return the names directly below ``prefix``, without elements of arrays and lists."""
     start = f"{prefix}." if prefix else ""
     inside = (name[len(start) :] for name in content.names() if name.startswith(start))
     return [name for name in inside if "." not in name and "[" not in name]
 
 
 def _kept(root: Connector | Model | View, content: Content, path: str, make: Callable[[], Any]) -> Any:
-    """Arrays and lists are made once: ``self.T[k]`` in a loop over k asks for all of ``T`` each time."""
+    """Make arrays and lists once: ``self.T[k]`` in a loop over k asks for all of ``T`` each time."""
     known: Cache[Any] | None = vars(root).get("_cache")
     if known is None:
         return make()

@@ -71,7 +71,8 @@ class When:
         self.source = source or register(self)
 
     def otherwise(self, condition: Condition, *actions: Action) -> When:
-        """Further actions, where this condition becomes true and none of those before it does at the same instant.
+        """Return further actions, where this condition becomes true and none of those before it does at the same
+        instant.
 
         condition : as of ``gr.when``
         actions : as of ``gr.when``
@@ -94,7 +95,7 @@ class When:
 
 
 def when(condition: Condition, *actions: Action) -> When:
-    """What is done at the instant at which a condition becomes true; listed among a model's equations.
+    """Return what is done at the instant at which a condition becomes true; listed among a model's equations.
 
     A condition that holds at the start fires nothing, until it has been false. Each clause is decided after those that
     set what it needs at the same instant; then ``pre`` is what holds, and all is repeated until nothing changes.
@@ -121,7 +122,7 @@ def when(condition: Condition, *actions: Action) -> When:
 
 
 def reinit(variable: Any, value: Any) -> Any:
-    """The state ``variable`` gets a new value, inside ``gr.when``.
+    """Return the state ``variable`` gets a new value, inside ``gr.when``.
 
     States that algebraic equations tie to it follow; all others go on from where they are.
 
@@ -140,7 +141,7 @@ def reinit(variable: Any, value: Any) -> Any:
 
 
 def pre(variable: Expression | np.ndarray) -> Formulas:
-    """The value just before an event: of a discrete variable anywhere, of any other one inside ``gr.when``.
+    """Return the value just before an event: of a discrete variable anywhere, of any other one inside ``gr.when``.
 
     variable : a declared member, or an array of them
     """
@@ -152,7 +153,7 @@ def pre(variable: Expression | np.ndarray) -> Formulas:
 
 
 def clock(period: Any, start: Any = 0.0) -> Condition:
-    """A condition that becomes true at ``start``, ``start + period``, ``start + 2 period``, …
+    """Return a condition that becomes true at ``start``, ``start + period``, ``start + 2 period``, …
 
     period : above zero, in the unit of time; a number or a formula of parameters
     start : the first tick; a number or a formula of parameters
@@ -187,12 +188,12 @@ def initial() -> Condition:
 
 
 def terminal() -> Condition:
-    """The end of a run, at which nothing is done: never true."""
+    """Return the end of a run, at which nothing is done: never true."""
     return Condition("terminal", ())
 
 
 def always(value: bool) -> Condition:
-    """A condition that never changes, for generated models."""
+    """Return a condition that never changes, for generated models."""
     return Condition("le" if value else "lt", (Name("time"), Name("time")))
 
 

@@ -16,7 +16,7 @@ ELEMENT = re.compile(r"(.+)\[(\d+(?:,\d+)*)\]")
 
 
 def parts_of(names: Iterable[str]) -> dict[str, list[str]]:
-    """The declared names directly below each name that is not declared itself: its elements, or its fields."""
+    """Return the declared names directly below each name that is not declared itself: its elements, or its fields."""
     found: dict[str, dict[str, None]] = {}
     waiting = list(names)
     while waiting:
@@ -35,7 +35,7 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+(?:,\d+)*)\]")
 
 
 def steps_below(whole: str, name: str) -> list[str | tuple[int, ...]]:
-    """The fields and indices that lead from ``a`` to ``a[1,2].b``; empty where they cannot be told apart."""
+    """Return the fields and indices that lead from ``a`` to ``a[1,2].b``; empty where they cannot be told apart."""
     rest, at = name[len(whole) :], 0
     found: list[str | tuple[int, ...]] = []
     while step := _STEP.match(rest, at):
@@ -45,7 +45,7 @@ def steps_below(whole: str, name: str) -> list[str | tuple[int, ...]]:
 
 
 def entry_of(value: Any, steps: list[str | tuple[int, ...]]) -> Any:
-    """What fields and indices, which count from one, lead to; None where there is nothing."""
+    """Return what fields and indices, which count from one, lead to; None where there is nothing."""
     for step in steps:
         if isinstance(step, str):
             value = value.get(step) if isinstance(value, RecordValue) else None
@@ -57,7 +57,7 @@ def entry_of(value: Any, steps: list[str | tuple[int, ...]]) -> Any:
 
 
 def mapped(name: str, value: Any, change: Callable[[str, Any], Any]) -> Any:
-    """An array or a record with its scalars changed: ``change(name, value)``."""
+    """Return an array or a record with its scalars changed: ``change(name, value)``."""
     if isinstance(value, RecordValue):
         return RecordValue(value.kind, {n: mapped(f"{name}.{n}", v, change) for n, v in value.items()})
     if not isinstance(value, np.ndarray):
@@ -74,7 +74,7 @@ def _order(name: str) -> tuple[Value, ...]:
 
 
 def assembled(name: str, parts: list[str], value_of: Callable[[str], Value]) -> Value:
-    """The array or record ``name``."""
+    """Return the array or record ``name``."""
     elements = [ELEMENT.fullmatch(part) for part in parts]
     if not all(elements):
         return RecordValue(

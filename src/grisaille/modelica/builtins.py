@@ -84,7 +84,7 @@ def _absolute(x: Value) -> Value:
 
 
 def _are_finite(x: Value, y: Value) -> bool:
-    """Whether both are numbers, and their quotient is one."""
+    """Return whether both are numbers, and their quotient is one."""
     return is_number(x) and is_number(y) and y != 0 and all(map(math.isfinite, (x, y, x / y)))
 
 
@@ -95,7 +95,7 @@ def _mod(x: Number | Expression, y: Number | Expression) -> Number | Expression:
 
 
 def _truncated(x: Any, y: Any) -> Any:
-    """``div``: the quotient without its fraction."""
+    """Return ``div``: the quotient without its fraction."""
     if _are_finite(x, y):
         return (
             math.trunc(x / y)
@@ -164,7 +164,7 @@ def _lengths(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def filled(value: Value | None, *sizes: int) -> Array:
-    """``fill(value, n, m)``."""
+    """Return ``fill(value, n, m)``."""
     shape = _lengths(sizes)
     inner = value.shape if isinstance(value, np.ndarray) else ()
     _lengths((*shape, *inner))
@@ -255,7 +255,7 @@ MIN_FLOW = 1e-12
 
 
 def semi_linear(x: Value, above: Value, below: Value, spreads: bool = True) -> Value:
-    """``if x >= 0 then above * x else below * x``.
+    """Return ``if x >= 0 then above * x else below * x``.
 
     Without a flow x it says nothing of what would be carried, and Modelica leaves open what is taken then. Here a
     spreading δ (above − below) with δ = max(STANDSTILL − |x|, 0) makes it the mean of what is around.
@@ -268,7 +268,7 @@ def semi_linear(x: Value, above: Value, below: Value, spreads: bool = True) -> V
 
 
 def derivative(value: Value) -> Value:
-    """``der``; zero for what does not change."""
+    """Return ``der``; zero for what does not change."""
     if isinstance(value, np.ndarray):
         return elementwise(derivative, value)
     if is_plain(value):
@@ -280,7 +280,7 @@ def derivative(value: Value) -> Value:
 
 
 def text_of(value: Value, *_format: Value, **_options: Value) -> str:
-    """``String(value)``."""
+    """Return ``String(value)``."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Enumerated):

@@ -56,7 +56,7 @@ class Expansion:
         self._binds = False
 
     def expand(self, declared: tree.Declared, leaf: Callable[[Scalar], Any], *, with_value: bool) -> Value:
-        """The declared component as a value whose scalars ``leaf`` has made."""
+        """Return the declared component as a value whose scalars ``leaf`` has made."""
         wanted = with_value or is_sized_by_value(declared)
         value = self._evaluated(declared.value) if wanted and declared.value is not None else None
         self._binds = not with_value and declared.value is None
@@ -166,12 +166,12 @@ class Expansion:
 
 
 def is_sized_by_value(declared: tree.Declared) -> bool:
-    """Whether ``:`` stands for a size."""
+    """Return whether ``:`` stands for a size."""
     return any(isinstance(size, tree.Range) and size.first is None for size in declared.sizes)
 
 
 def _within(node: Any, record: str, fields: set[str]) -> Any:
-    """A formula of a record, its own fields under their full names."""
+    """Return a formula of a record, its own fields under their full names."""
     if isinstance(node, tree.Reference) and node.parts[0].name in fields:
         first, *rest = node.parts
         inside = (tree.Part(f"{record}.{first.name}", first.subscripts), *rest)
@@ -184,7 +184,7 @@ def _rebuilt_part(part: tree.Part, record: str, fields: set[str]) -> tree.Part:
 
 
 def _entry(value: Value | None, index: tuple[int, ...]) -> Value | None:
-    """The entry of an array that belongs to a scalar; one value belongs to all."""
+    """Return the entry of an array that belongs to a scalar; one value belongs to all."""
     if isinstance(value, np.ndarray) and index:
         return value[index] if value.ndim >= len(index) else value[index[-value.ndim :]]
     return value

@@ -37,7 +37,7 @@ class Entries:
     # --- equations ---
 
     def apart(self, single: Single) -> list[Single]:
-        """An equation whose sides hold discrete variables, scalar by scalar; any other as it is."""
+        """Return an equation whose sides hold discrete variables, scalar by scalar; any other as it is."""
         node = single.node
         assert isinstance(node, tree.Equal)
         if not any(isinstance(n, tree.Reference) and self._may_be_discrete(n) for n in tree.walk(node)):
@@ -66,7 +66,7 @@ class Entries:
         return [Single(tree.Equal(node.at, *pair), local) for pair in leaves]
 
     def scalars(self, single: Single) -> list[Single]:
-        """An equation of an array or a record of variables, scalar by scalar; any other as it is."""
+        """Return an equation of an array or a record of variables, scalar by scalar; any other as it is."""
         node, local = single.node, single.local
         assert isinstance(node, tree.Equal)
         if isinstance(node.left, tree.Several):
@@ -90,7 +90,7 @@ class Entries:
     # --- when ---
 
     def when(self, single: Single) -> Single:
-        """A when-equation without loops and with names in place of subscripts."""
+        """Return a when-equation without loops and with names in place of subscripts."""
         node = single.node
         assert isinstance(node, tree.When)
         loops = any(isinstance(n, tree.For) for n in tree.walk(node))
@@ -113,7 +113,7 @@ class Entries:
         return [self.named(one, local, everything=True) for one in found]
 
     def statements(self, section: list[tree.Node], local: Local) -> list[tree.Node]:
-        """Statements of a model in which loops around a ``when`` are written out."""
+        """Return statements of a model in which loops around a ``when`` are written out."""
         found: list[tree.Node] = []
         for node in section:
             if not isinstance(node, tree.For) or not any(isinstance(n, tree.When) for n in tree.walk(node)):
@@ -128,7 +128,7 @@ class Entries:
     # --- names ---
 
     def named(self, node: tree.Node, local: Local, *, everything: bool = False) -> tree.Node:
-        """A node with entries of discrete variables under their own names.
+        """Return a node with entries of discrete variables under their own names.
 
         everything : entries of all variables, and what loops count as numbers
         """
@@ -163,7 +163,9 @@ class Entries:
         return root_of(node.parts[0].name) in self._roots
 
     def _structure(self, node: tree.Node, local: Local) -> Value | None:
-        """The name of a scalar, or an array or a record of names; None where it is not known before a simulation."""
+        """Return the name of a scalar, or an array or a record of names; None where it is not known before a
+        simulation.
+        """
         if not isinstance(node, tree.Reference) or node.parts[0].name in local:
             return None
         try:
@@ -191,7 +193,7 @@ class Entries:
 
 
 def root_of(name: str) -> str:
-    """``a`` for ``a[1].b``."""
+    """Return ``a`` for ``a[1].b``."""
     return name.partition(".")[0].partition("[")[0]
 
 
@@ -210,7 +212,7 @@ def _braces(node: tree.Node, structure: Any) -> tree.Node:
 
 
 def _leaves(structure: Any, parts: Parts = ()) -> list[tuple[Parts, str]]:
-    """Names of scalars, each with the fields and subscripts that lead to it."""
+    """Return names of scalars, each with the fields and subscripts that lead to it."""
     if isinstance(structure, RecordValue):
         return [leaf for name, inner in structure.items() for leaf in _leaves(inner, (*parts, tree.Part(name)))]
     if not isinstance(structure, np.ndarray):
@@ -223,7 +225,7 @@ def _leaves(structure: Any, parts: Parts = ()) -> list[tuple[Parts, str]]:
 
 
 def _leaf(side: tree.Node, structure: Any, parts: Parts) -> tree.Node:
-    """The scalar of one side that fields and subscripts lead to."""
+    """Return the scalar of one side that fields and subscripts lead to."""
     if structure is not None and not isinstance(structure, str):
         value = structure
         for part in parts:

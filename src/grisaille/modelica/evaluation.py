@@ -77,22 +77,22 @@ class Names(Protocol):
     """What an evaluator asks about names that are not local."""
 
     def value_of(self, name: str) -> Value:
-        """The value of a component or constant; ``LookupError`` where there is none."""
+        """Return the value of a component or constant; ``LookupError`` where there is none."""
 
     def skipped(self, name: str) -> int:
-        """How many last arguments of a function need no value."""
+        """Return how many last arguments of a function need no value."""
 
     def at_start(self, value: Expression) -> Expression:
-        """A formula in which what is equal to time at the start is the start of the run."""
+        """Return a formula in which what is equal to time at the start is the start of the run."""
 
     def first(self) -> Value:
-        """Whether the first events are not over yet: ``initial()``."""
+        """Return whether the first events are not over yet: ``initial()``."""
 
     def outcome(self, node: tree.Outcome) -> Value:
-        """The value of a variable after an algorithm section."""
+        """Return the value of a variable after an algorithm section."""
 
     def call(self, node: tree.Calling, arguments: list[Value], named: dict[str, Value]) -> Value:
-        """The result of a function that Modelica does not define, or that needs more than values."""
+        """Return the result of a function that Modelica does not define, or that needs more than values."""
 
 
 _DOUBTS: ContextVar[int] = ContextVar("conditions around what is evaluated that only a simulation decides", default=0)
@@ -100,7 +100,7 @@ _DOUBTS: ContextVar[int] = ContextVar("conditions around what is evaluated that 
 
 @contextmanager
 def in_doubt() -> Iterator[None]:
-    """What is evaluated inside may not be what a simulation computes."""
+    """Yield what is evaluated inside may not be what a simulation computes."""
     token = _DOUBTS.set(_DOUBTS.get() + 1)
     try:
         yield
@@ -109,7 +109,7 @@ def in_doubt() -> Iterator[None]:
 
 
 def is_in_doubt() -> bool:
-    """Whether only a simulation decides if what is evaluated is computed."""
+    """Return whether only a simulation decides if what is evaluated is computed."""
     return _DOUBTS.get() > 0
 
 
@@ -123,20 +123,20 @@ class Evaluator:
         """Whether the expression that is evaluated stands in ``smooth``."""
 
     def value(self, node: tree.Node, local: Local) -> Value:
-        """The value of ``node``; local variables come first. Of a call with several results it is the first."""
+        """Return the value of ``node``; local variables come first. Of a call with several results it is the first."""
         value = _METHODS[type(node)](self, node, local)
         return value[0] if isinstance(value, tuple) and value else value
 
     def results(self, node: tree.Node, local: Local) -> Value:
-        """The value of ``node``, or all results of a call that has several."""
+        """Return the value of ``node``, or all results of a call that has several."""
         return _METHODS[type(node)](self, node, local)
 
     def truth(self, node: tree.Node, local: Local) -> Truth:
-        """A truth value or a condition."""
+        """Return a truth value or a condition."""
         return both(self.value(node, local), True)
 
     def whole(self, node: tree.Node, local: Local, what: str) -> int:
-        """A whole number that is known while the text is read."""
+        """Return a whole number that is known while the text is read."""
         if is_boolean_type(node):
             return 2
         value = self.settled(self.value(node, local))
@@ -149,11 +149,11 @@ class Evaluator:
         return int(value)
 
     def settled(self, value: Value) -> Value:
-        """A number where a formula of parameters has one; those parameters are then fixed."""
+        """Return a number where a formula of parameters has one; those parameters are then fixed."""
         return value
 
     def range(self, node: tree.Node, local: Local) -> list[Value]:
-        """What an iterator runs through."""
+        """Return what an iterator runs through."""
         if isinstance(node, tree.Range) and node.first is not None and node.last is not None:
             first, last = self.value(node.first, local), self.value(node.last, local)
             step = 1 if node.step is None else self.value(node.step, local)
@@ -202,7 +202,7 @@ class Evaluator:
         return value
 
     def settled_truth(self, value: Value) -> Value:
-        """The truth value where it is settled, else the condition."""
+        """Return the truth value where it is settled, else the condition."""
         return value
 
     def _unary(self, node: tree.Unary, local: Local) -> Value:
@@ -288,7 +288,7 @@ class Evaluator:
         return value
 
     def smooth(self, node: tree.Calling, local: Local) -> Value:
-        """``smooth(p, e)``: the conditions that are written in ``e`` choose between formulas that meet."""
+        """Return ``smooth(p, e)``: the conditions that are written in ``e`` choose between formulas that meet."""
         outer, self._smooth = self._smooth, True
         try:
             return self.value(node.arguments[-1], local)
@@ -317,7 +317,7 @@ class Evaluator:
         return ready(value)
 
     def _base(self, node: tree.Reference, local: Local) -> tuple[Value, list[tree.Part]]:
-        """The value of the longest known beginning of a reference, and the parts that remain."""
+        """Return the value of the longest known beginning of a reference, and the parts that remain."""
         if local:
             node = placed_in(node, local)
         first = node.parts[0]
@@ -345,7 +345,9 @@ class Evaluator:
         raise Refused(node.at, f"'{node.path}' is not declared")
 
     def _part(self, value: Value, part: tree.Part, local: Local) -> Value:
-        """``.x[2]`` of a record; of an array of records that of each one, as ``p.x[2]`` means ``{p[1].x[2], …}``."""
+        """Return ``.x[2]`` of a record; of an array of records that of each one, as ``p.x[2]`` means ``{p[1].x[2],
+        …}``.
+        """
         if not part.name:
             return self.subscript(value, part.subscripts, local)
         if isinstance(value, np.ndarray) and value.size and isinstance(value.flat[0], RecordValue):
@@ -353,7 +355,7 @@ class Evaluator:
         return self.subscript(field(value, part.name), part.subscripts, local)
 
     def subscript(self, value: Value, subscripts: tuple[tree.Node, ...], local: Local) -> Value:
-        """``value[i, 2:3]``; subscripts count from one."""
+        """Return ``value[i, 2:3]``; subscripts count from one."""
         if not subscripts:
             return value
         if not isinstance(value, np.ndarray) or len(subscripts) > value.ndim:
@@ -364,7 +366,7 @@ class Evaluator:
         return _picked(ready(value) if any(isinstance(p, Expression) for p in picked) else value, picked)
 
     def positions(self, subscript: tree.Node, length: int, local: Local) -> Any:
-        """One position from zero, a list of them, or a formula of one."""
+        """Return one position from zero, a list of them, or a formula of one."""
         if isinstance(subscript, tree.Range) and subscript.first is None:
             return list(range(length))
         self._ends.append(length)
@@ -410,7 +412,7 @@ class Evaluator:
 
 
 def unquoted(node: tree.Reference) -> tree.Reference:
-    """``c1['i'].re`` that is written inside one quoted name, as OpenModelica does, as what it means."""
+    """Return ``c1['i'].re`` that is written inside one quoted name, as OpenModelica does, as what it means."""
     first = node.parts[0]
     if "['" not in first.name:
         return node
@@ -423,13 +425,13 @@ def unquoted(node: tree.Reference) -> tree.Reference:
 
 
 def array_of(name: str) -> str:
-    """``"x"`` for ``"x[1,2]"``; empty for what is no entry."""
+    """Return ``"x"`` for ``"x[1,2]"``; empty for what is no entry."""
     element = ELEMENT.fullmatch(name) if name.endswith("]") else None
     return element[1] if element else ""
 
 
 def placed_in(node: tree.Reference, local: Local) -> tree.Reference:
-    """``'x[1].y'``, declared as a scalar, as ``x[1].y`` where ``x`` is local."""
+    """Return ``'x[1].y'``, declared as a scalar, as ``x[1].y`` where ``x`` is local."""
     first = node.parts[0]
     if first.name in local:
         return node
@@ -461,7 +463,7 @@ class Pending(Opaque):
 
 
 def ready(value: Value) -> Value:
-    """The value with everything pending looked up."""
+    """Return the value with everything pending looked up."""
     if isinstance(value, Pending):
         return value.get()
     if (
@@ -478,7 +480,7 @@ def ready(value: Value) -> Value:
 
 
 def outcome(evaluator: Evaluator, node: tree.Outcome, _local: Local) -> Value:
-    """An algorithm section of a model is run once for all variables that it assigns."""
+    """Return an algorithm section of a model is run once for all variables that it assigns."""
     return evaluator.names.outcome(node)
 
 
@@ -516,19 +518,19 @@ _METHODS: dict[type, Callable[..., Any]] = {
 
 
 def is_boolean_type(node: tree.Node) -> bool:
-    """Whether a size or a range is the type ``Boolean``."""
+    """Return whether a size or a range is the type ``Boolean``."""
     return isinstance(node, tree.Reference) and node.path == "Boolean"
 
 
 def is_enumeration(value: Value) -> bool:
-    """Whether a value is a type with literals, as a size or a range is."""
+    """Return whether a value is a type with literals, as a size or a range is."""
     return (
         isinstance(value, RecordValue) and bool(value) and all(isinstance(item, Enumerated) for item in value.values())
     )
 
 
 def field(value: Value, name: str) -> Value:
-    """A field of a record, or of every record in an array."""
+    """Return a field of a record, or of every record in an array."""
     if isinstance(value, np.ndarray) and value.size and isinstance(value.flat[0], RecordValue):
         return elementwise(lambda item: field(item, name), value)
     if not isinstance(value, RecordValue) or name not in value:
@@ -564,7 +566,7 @@ def _picked(value: Any, positions: list[Any]) -> Any:
 
 
 def _chosen(items: Sequence[Value], index: Expression) -> Value:
-    """The entry that a formula counts to, from one; beyond the ends the last or the first."""
+    """Return the entry that a formula counts to, from one; beyond the ends the last or the first."""
     if not items or len(items) > MAX_CHOICES:
         raise Unfit(f"a subscript that is only known during a simulation cannot choose among {len(items)} entries")
     result = items[-1]

@@ -100,7 +100,7 @@ class EventCollector:
                 self.names.formulas[name] = typed(Name(name), base)
 
     def remembered(self, nodes: Iterable[tree.Node]) -> list[str]:
-        """Variables of which a value before an event is asked for."""
+        """Return variables of which a value before an event is asked for."""
         found: dict[str, None] = {}
         everything = list(tree.walk(*nodes))
         targets = [node.target for node in everything if isinstance(node, tree.Assign)]
@@ -191,7 +191,7 @@ class EventCollector:
         raise Refused(target.at, "an equation inside 'when' gives one variable its value: write it alone on the left")
 
     def _names_of(self, target: tree.Node) -> Any:
-        """The names of the scalars of a target, arranged as these are."""
+        """Return the names of the scalars of a target, arranged as these are."""
         if isinstance(target, tree.Braces):
             items = [self._names_of(item) for item in target.items]
             return None if any(item is None for item in items) else array(items)
@@ -213,7 +213,7 @@ class EventCollector:
         raise Refused(call.at, f"'{call.name}' inside 'when' is not supported")
 
     def _assigned(self, body: list[tree.Node]) -> list[WrittenAction]:
-        """Statements of a ``when``: run on the values before the event; ``reinit`` takes those at its place."""
+        """Return statements of a ``when``: run on the values before the event; ``reinit`` takes those at its place."""
         assigned = AssignedNames(self.names, body)
         reinits: list[WrittenAction] = []
         rest: list[tree.Node] = []
@@ -241,7 +241,7 @@ class EventCollector:
         self.branches.append(([(whenever(differs), [WrittenAction("assign", now, formula(value))])], at))
 
     def _without_floor(self, node: Expression) -> Expression | None:
-        """``floor(e) > n`` with a whole n is e ≥ n + 1: one relation instead of one inside another."""
+        """Return ``floor(e) > n`` with a whole n is e ≥ n + 1: one relation instead of one inside another."""
         if not isinstance(node, Condition) or node.operation != "gt":
             return None
         left, right = node.arguments
@@ -252,7 +252,7 @@ class EventCollector:
         return Condition("ge", (left.arguments[0], Call("add", (right, Constant(1.0)))))
 
     def begin(self, name: str, value: Value, at: int) -> bool:
-        """An initial equation of a discrete variable."""
+        """Return an initial equation of a discrete variable."""
         if name not in self.discretes:
             return False
         first = formula(value)
@@ -294,7 +294,7 @@ class EventCollector:
         return replaced(expression, change)
 
     def occasions(self, place: Any) -> tuple[WhenClause, ...]:
-        """All events; those that set one variable are one, in their order."""
+        """Return all events; those that set one variable are one, in their order."""
         if self.uses_first:
             self.discretes[FIRST_EVENTS] = FlatDiscrete(
                 FIRST_EVENTS, Constant(1.0), "", "until the first events are over"
@@ -325,7 +325,7 @@ class EventCollector:
 
 
 def pairs_of(left: Any, right: Any) -> list[tuple[Any, Any]]:
-    """Scalars of two arrays or records, side by side."""
+    """Return scalars of two arrays or records, side by side."""
     if isinstance(left, RecordValue) and isinstance(right, RecordValue):
         return [pair for name in left for pair in pairs_of(left[name], right.get(name))]
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
@@ -336,7 +336,7 @@ def pairs_of(left: Any, right: Any) -> list[tuple[Any, Any]]:
 
 
 def _before(node: Expression, unset: set[str]) -> Expression | None:
-    """The value before of what is set later; what compares with it says so itself."""
+    """Return the value before of what is set later; what compares with it says so itself."""
     if isinstance(node, Name) and node.path in unset:
         return Call("pre", (node,))
     return node if isinstance(node, Call) and node.operation in ("pre", "edge", "change") else None
@@ -347,7 +347,7 @@ def _is_of_start(condition: Expression) -> bool:
 
 
 def _joined(groups: list[tuple[list[Any], int]]) -> list[tuple[list[Any], int]]:
-    """Groups of branches, those with a common target put together."""
+    """Return groups of branches, those with a common target put together."""
     owner: dict[str, int] = {}
     found: list[tuple[list[Any], int]] = []
     for branches, at in groups:
@@ -364,7 +364,7 @@ def _joined(groups: list[tuple[list[Any], int]]) -> list[tuple[list[Any], int]]:
 
 
 def replaced(root: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """The formula with nodes changed from the top down: below a changed node nothing is looked at."""
+    """Return the formula with nodes changed from the top down: below a changed node nothing is looked at."""
     done: dict[int, Expression] = {}
     stack = [(root, False)]
     while stack:
@@ -385,34 +385,35 @@ def replaced(root: Expression, change: Callable[[Expression], Expression | None]
 
 
 def _moment(node: Expression) -> Expression | None:
-    """``initial()`` as the condition of a ``when``; ``not initial()`` holds as soon as the first pass is over."""
+    """Return ``initial()`` as the condition of a ``when``; ``not initial()`` holds as soon as the first pass is over.
+    """
     if isinstance(node, Condition) and node.operation == "not":
         return node
     return Condition("initial", ()) if node is IS_FIRST else None
 
 
 def typed(value: Expression, base: str) -> Value:
-    """A discrete variable as what it is declared: a condition for a Boolean."""
+    """Return a discrete variable as what it is declared: a condition for a Boolean."""
     return Condition("gt", (value, Constant(0.5))) if base == "Boolean" else value
 
 
 def is_eventful(node: tree.Node) -> bool:
-    """Whether a function of events is called below."""
+    """Return whether a function of events is called below."""
     return any(isinstance(n, tree.Calling) and n.name in EVENT_OPERATORS for n in tree.walk(node))
 
 
 def is_momentary(value: Value) -> bool:
-    """Whether a formula is true at single instants only (a clock, an edge)."""
+    """Return whether a formula is true at single instants only (a clock, an edge)."""
     return isinstance(value, Expression) and any(map(is_moment, postorder((value,))))
 
 
 def is_moment(node: Expression) -> bool:
-    """Whether it is a clock, an edge, a change or the first instant."""
+    """Return whether it is a clock, an edge, a change or the first instant."""
     return isinstance(node, Call) and node.operation in OF_EVENTS and node.operation != "pre"
 
 
 def outside_pre(*roots: tree.Node) -> list[str]:
-    """Names that are used with their present value."""
+    """Return names that are used with their present value."""
     found: list[str] = []
     stack = list(roots)
     while stack:
@@ -456,7 +457,7 @@ def _change(evaluator: Evaluator, node: tree.Calling, local: Local) -> Value:
 
 
 def _is_assigned(node: tree.Calling, local: Local) -> bool:
-    """Whether a statement before may have set what an edge or a change is asked of."""
+    """Return whether a statement before may have set what an edge or a change is asked of."""
     return not entered_names(local).isdisjoint(tree.references(node.arguments[0]))
 
 

@@ -38,21 +38,21 @@ class ExpressionParser:
         return self.offsets[self.here]
 
     def has(self, kind: str) -> bool:
-        """Whether the next word is this one; it is then read."""
+        """Return whether the next word is this one; it is then read."""
         if self.kinds[self.here] == kind:
             self.here += 1
             return True
         return False
 
     def need(self, kind: str, where: str) -> str:
-        """The value of the next word, which must be of this kind."""
+        """Return the value of the next word, which must be of this kind."""
         if self.kinds[self.here] != kind:
             self.refuse(f"{_shown(kind)} is expected {where}, but {self.seen()} stands there")
         self.here += 1
         return self.values[self.here - 1]
 
     def seen(self) -> str:
-        """The next word, for messages."""
+        """Return the next word, for messages."""
         kind, value = self.kinds[self.here], self.values[self.here]
         return (
             f"the {kind}"
@@ -68,7 +68,7 @@ class ExpressionParser:
     # --- expressions ---
 
     def expression(self) -> tree.Node:
-        """Any expression but a range."""
+        """Return any expression but a range."""
         self._depth += 1
         if self._depth > MAX_NESTING:
             self.refuse(f"expressions stand more than {MAX_NESTING} deep inside each other")
@@ -77,7 +77,7 @@ class ExpressionParser:
         return node
 
     def range(self) -> tree.Node:
-        """An expression, or ``a:b`` or ``a:step:b``."""
+        """Return an expression, or ``a:b`` or ``a:step:b``."""
         at = self.at
         first = self.expression()
         if not self.has(":"):
@@ -128,7 +128,7 @@ class ExpressionParser:
         return self._trailed(self._primary())
 
     def _trailed(self, base: tree.Node) -> tree.Node:
-        """Subscripts and fields behind something in parentheses or a call."""
+        """Return subscripts and fields behind something in parentheses or a call."""
         if isinstance(base, tree.Reference) or self.kind not in ("[", "."):
             return base
         parts = []
@@ -179,7 +179,7 @@ class ExpressionParser:
         return reference
 
     def reference(self) -> tree.Reference:
-        """``a.b[2].c``."""
+        """Return ``a.b[2].c``."""
         at, parts = self.at, []
         while True:
             name = self.need("name", "in a reference")
@@ -188,7 +188,7 @@ class ExpressionParser:
                 return tree.Reference(at, tuple(parts))
 
     def subscripts(self) -> tuple[tree.Node, ...]:
-        """``[i, 2:3, :]``."""
+        """Return ``[i, 2:3, :]``."""
         self.need("[", "before subscripts")
         found: list[tree.Node] = []
         while True:
@@ -203,7 +203,7 @@ class ExpressionParser:
                 return tuple(found)
 
     def call(self, at: int, name: str) -> tree.Calling:
-        """The arguments of a call, whose name has been read."""
+        """Return the arguments of a call, whose name has been read."""
         self.need("(", "after the name of a function")
         arguments: list[tree.Node] = []
         named: dict[str, tree.Node] = {}
@@ -224,7 +224,7 @@ class ExpressionParser:
         return tree.Comprehension(body.at, body, self.iterators()) if self.has("for") else body
 
     def iterators(self) -> list[tuple[str, tree.Node]]:
-        """``i in 1:3, j in 1:2``; the word ``for`` has been read."""
+        """Return ``i in 1:3, j in 1:2``; the word ``for`` has been read."""
         found = []
         while True:
             name = self.need("name", "after 'for'")

@@ -139,7 +139,7 @@ class Algorithm:
         local[first.name] = self._placed(local[first.name], links, value, local)
 
     def _placed(self, old: Value, links: list[str | tuple[tree.Node, ...]], value: Value, local: Local) -> Value:
-        """A copy of ``old`` with the entry that ``links`` lead to replaced."""
+        """Return a copy of ``old`` with the entry that ``links`` lead to replaced."""
         if not links:
             return _fitted(old, value)
         link, rest = links[0], links[1:]
@@ -168,7 +168,7 @@ class Algorithm:
         return new
 
     def _placed_somewhere(self, old: Any, positions: list[Any], rest: list[Any], value: Any, local: Local) -> Any:
-        """An entry whose place is only known during a simulation: every one may be meant."""
+        """Return an entry whose place is only known during a simulation: every one may be meant."""
         from grisaille.modelica.values import relation  # only here
 
         ranges = [p for p in positions if isinstance(p, list)]
@@ -309,7 +309,9 @@ class Algorithm:
 
 
 def _entries_counted(statement: tree.While, local: Local) -> int:
-    """How often a loop can be repeated whose condition looks at an entry, the next one each time; -1 if any number."""
+    """Return how often a loop can be repeated whose condition looks at an entry, the next one each time; -1 if any
+    number.
+    """
     counting = {n for n in map(_counted, statement.body) if n}
     found = [-1]
     for node in tree.walk(statement.condition):
@@ -323,7 +325,7 @@ def _entries_counted(statement: tree.While, local: Local) -> int:
 
 
 def _counted(statement: tree.Node) -> str:
-    """The variable that ``n := n + 1`` counts up."""
+    """Return the variable that ``n := n + 1`` counts up."""
     if not isinstance(statement, tree.Assign) or not isinstance(statement.target, tree.Reference):
         return ""
     value, name = statement.value, unquoted(statement.target).path
@@ -335,7 +337,7 @@ def _counted(statement: tree.Node) -> str:
 
 
 def _is_half_set(a: Value | None, b: Value | None) -> bool:
-    """Whether one of two values has a scalar where the other has none."""
+    """Return whether one of two values has a scalar where the other has none."""
     if isinstance(a, RecordValue) and isinstance(b, RecordValue):
         return any(_is_half_set(a[name], b.get(name)) for name in a)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape:
@@ -344,7 +346,7 @@ def _is_half_set(a: Value | None, b: Value | None) -> bool:
 
 
 def results_for(targets: tree.Several, value: Value) -> tuple[Value, ...]:
-    """The results of a call, at least as many as are asked for."""
+    """Return the results of a call, at least as many as are asked for."""
     results = value if isinstance(value, tuple) else (value,)
     if len(results) < len(targets.items):
         raise Refused(targets.at, f"{len(targets.items)} results are asked for, but the call gives {len(results)}")
@@ -358,13 +360,13 @@ def _fitted(old: Value, value: Value) -> Value:
 
 
 def is_warning(call: tree.Calling) -> bool:
-    """Whether an assertion has the level of a warning."""
+    """Return whether an assertion has the level of a warning."""
     level = call.arguments[2] if len(call.arguments) > 2 else call.named.get("level")
     return isinstance(level, tree.Reference) and level.path.endswith("warning")
 
 
 def message_of(evaluator: Evaluator, call: tree.Calling, local: Local, place: int = 1) -> str:
-    """The message of an assertion, with … for what is only known during a simulation; it stands at ``place``."""
+    """Return the message of an assertion, with … for what is only known during a simulation; it stands at ``place``."""
     text = call.arguments[place] if len(call.arguments) > place else call.named.get("message")
     parts = [text.first, *(part for _, part in text.rest)] if isinstance(text, tree.Chain) else [text]
     return "".join(_worded(evaluator, part, local) for part in parts if part is not None).strip()
@@ -378,5 +380,5 @@ def _worded(evaluator: Evaluator, part: tree.Node, local: Local) -> str:
 
 
 def blank(sizes: tuple[int, ...], inner: Value) -> Value:
-    """A local variable without a value, or an array of them."""
+    """Return a local variable without a value, or an array of them."""
     return filled(inner, *sizes) if sizes else inner

@@ -105,13 +105,13 @@ class FunctionLibrary:
     # --- names ---
 
     def value_of(self, name: str) -> Value:
-        """A constant of a package or an enumeration; ``LookupError`` where there is none."""
+        """Return a constant of a package or an enumeration; ``LookupError`` where there is none."""
         if name in self.constants:
             return self.constants[name]
         return self.enumerations[name]
 
     def resolved(self, name: str, at: int) -> tuple[str, tuple[tree.Node, ...], dict[str, tree.Node]]:
-        """What a type's name finally stands for, with sizes and attributes that were declared on the way."""
+        """Return what a type's name finally stands for, with sizes and attributes that were declared on the way."""
         sizes: tuple[tree.Node, ...] = ()
         attributes: dict[str, tree.Node] = {}
         for _ in range(30):
@@ -128,7 +128,7 @@ class FunctionLibrary:
         raise Refused(at, f"the type '{name}' is defined by itself")
 
     def skipped(self, name: str) -> int:
-        """How many last arguments of a call need no value: the event instants of tables of time."""
+        """Return how many last arguments of a call need no value: the event instants of tables of time."""
         made = self.classes.get(name)
         external = made.external if made is not None else None
         if external is not None and external.function in OF_EVENTS:
@@ -136,11 +136,11 @@ class FunctionLibrary:
         return 0
 
     def at_start(self, value: Expression) -> Expression:
-        """Functions know nothing of a run."""
+        """Refuse: functions know nothing of a run."""
         return value
 
     def first(self) -> Value:
-        """Functions know nothing of events."""
+        """Refuse: functions know nothing of events."""
         raise Unfit("initial() stands outside a model")
 
     def outcome(self, node: tree.Outcome) -> Value:
@@ -150,7 +150,7 @@ class FunctionLibrary:
     # --- calls ---
 
     def call(self, node: tree.Calling, arguments: list[Any], named: dict[str, Any]) -> Any:
-        """A record, an external object, or the results of a function."""
+        """Return a record, an external object, or the results of a function."""
         made = self.classes.get(node.name)
         if node.name.startswith("function "):
             if arguments:
@@ -183,7 +183,7 @@ class FunctionLibrary:
         return self._known[key][0]
 
     def _literal(self, node: tree.Calling, position: Value) -> Value:
-        """``E(2)``: the literal of an enumeration at a position."""
+        """Return ``E(2)``: the literal of an enumeration at a position."""
         literals = list(self.enumerations[node.name].values())
         place = self.evaluator.settled(position)
         if not isinstance(place, int) or not 1 <= place <= len(literals):
@@ -193,7 +193,7 @@ class FunctionLibrary:
         return literals[place - 1]
 
     def _solved(self, node: tree.Calling, function: Any, low: Value, high: Value) -> Value:
-        """The root of a function with one argument, as an unknown with an equation."""
+        """Return the root of a function with one argument, as an unknown with an equation."""
         if self.solver is None or not isinstance(function, Given):
             raise Refused(node.at, f"'{node.name}' of what is only known during a simulation stands outside a model")
         key = (SOLVER_FUNCTION, _key(function), _key(low), _key(high))
@@ -204,7 +204,7 @@ class FunctionLibrary:
         return self._known[key][0]
 
     def _bracketed(self, node: tree.Calling, function: Given, low: float, high: float) -> float:
-        """The root of a function with one argument that is known while the text is read."""
+        """Return the root of a function with one argument that is known while the text is read."""
         inner = tree.Calling(node.at, function.name, [], {})
         try:
             root = scipy.optimize.brentq(lambda u: self.call(inner, [u], function.arguments), low, high, xtol=1e-14)
@@ -213,7 +213,7 @@ class FunctionLibrary:
         return float(root)
 
     def _supplied(self, node: tree.Calling, arguments: list[Value], named: dict[str, Value]) -> Value:
-        """A call of a function that the text does not bring."""
+        """Return a call of a function that the text does not bring."""
         if node.name in SUPPLIED:
             return SUPPLIED[node.name](*arguments, **named)
         found = supplied(node.name, self.classes)
@@ -376,14 +376,14 @@ class FunctionLibrary:
                 local[target.path] = _arrays(plain)
 
     def _checked(self, value: Value, at: int) -> Value:
-        """A value whose condition has become an assertion of the model."""
+        """Return a value whose condition has become an assertion of the model."""
         if not isinstance(value, Guarded):
             return value
         self.require(value.holds, value.message, at)
         return value.value
 
     def _with_abscissas(self, value: Value, curved: bool, has_row: bool) -> Value:
-        """A matrix whose abscissas are settled, as tables need it, and all of it where slopes are made of it."""
+        """Return a matrix whose abscissas are settled, as tables need it, and all of it where slopes are made of it."""
         if not isinstance(value, np.ndarray) or value.ndim != 2 or not value.size:
             return value
         table = value.copy()
@@ -394,7 +394,7 @@ class FunctionLibrary:
         return table
 
     def _blank(self, component: tree.Declared, local: Local) -> Value:
-        """A variable of a function before its first assignment."""
+        """Return a variable of a function before its first assignment."""
         base, sizes, _ = self.resolved(component.type, component.at)
         inner: Any = UNSET_VALUE
         made = self.classes.get(base)
@@ -410,12 +410,12 @@ class FunctionLibrary:
 
 
 def _arrays(value: Value) -> Value:
-    """Lists in lists as arrays of formulas."""
+    """Return lists in lists as arrays of formulas."""
     return array([_arrays(item) for item in value]) if isinstance(value, list) else value
 
 
 def _without_phase(made: tree.Class, given: Local) -> Local:
-    """The arguments of a function of media that is told the phase which it would find itself, without it.
+    """Return the arguments of a function of media that is told the phase which it would find itself, without it.
 
     It is 1 or 2, 0 where it is not known. The equation that finds it switches where the phase changes, and so would
     the properties, which do not jump there.
@@ -434,17 +434,17 @@ def deepen_stack(calls: int) -> None:
 
 
 def _is_longer(value: Value | None, component: tree.Declared) -> bool:
-    """Whether an array is given for a single number: the function is then applied to each entry."""
+    """Return whether an array is given for a single number: the function is then applied to each entry."""
     return isinstance(value, np.ndarray) and not component.sizes and component.type in SIMPLE_TYPES
 
 
 def is_settled(value: Value) -> bool:
-    """Whether a value, or all arguments of a function, are known before a run."""
+    """Return whether a value, or all arguments of a function, are known before a run."""
     return all(map(is_plain, value.arguments.values())) if isinstance(value, Given) else is_plain(value)
 
 
 def _key(value: Value) -> Value:
-    """Equal for arguments that give the same result."""
+    """Return a key that is equal for arguments that give the same result."""
     if isinstance(value, Given):
         return ("function", value.name, *((n, _key(v)) for n, v in value.arguments.items()))
     if isinstance(value, np.ndarray):

@@ -37,7 +37,7 @@ _SUBSCRIPTS = re.compile(r"\[[^\]]*\]")
 
 
 def lower(classes: list[tree.Class], made: tree.Class, source: ModelicaSource) -> Content:
-    """The content of the model ``made``; everything that is refused is refused at once."""
+    """Return the content of the model ``made``; everything that is refused is refused at once."""
     return _ModelLowering(classes, made, source).content()
 
 
@@ -85,7 +85,7 @@ class _ModelLowering:
         self.library.constants |= {component.name: value, f"{package.name}.{component.name}": value}
 
     def content(self) -> Content:
-        """Everything together."""
+        """Return everything together."""
         singles = [*self.sections.unroll([*self.names.bindings, *self.made.equations], {})]
         singles = [self.entries.when(s) if isinstance(s.node, tree.When) else s for s in singles]
         statements: list[tree.When] = []
@@ -128,7 +128,8 @@ class _ModelLowering:
         return self._finished()
 
     def _whens_of(self, section: list[tree.Node]) -> list[tree.When]:
-        """Those of an algorithm, the last first: of two that set one variable at one instant the later one counts.
+        """Return those of an algorithm, the last first: of two that set one variable at one instant the later one
+        counts.
 
         Each is lowered by itself; refused where the statements around it would see or show something else.
         """
@@ -158,7 +159,7 @@ class _ModelLowering:
         return found[::-1]
 
     def _assigned_in(self, when: tree.Node) -> list[str]:
-        """Scalars that a ``when`` gives values, by equations or by statements."""
+        """Return scalars that a ``when`` gives values, by equations or by statements."""
         assert isinstance(when, tree.When)
         inside = [n for _, body in when.branches for n in body]
         found: list[str] = []
@@ -169,7 +170,7 @@ class _ModelLowering:
         return [*found, *targets_of(self.names, inside)]
 
     def _outcomes(self, section: list[tree.Node]) -> list[Single]:
-        """An algorithm section as one equation for each variable that it assigns."""
+        """Return an algorithm section as one equation for each variable that it assigns."""
         found: list[Single] = []
         for target in targets_of(self.names, section):
             at = section[0].at
@@ -209,7 +210,7 @@ class _ModelLowering:
         return None
 
     def _is_settled(self, condition: tree.Node) -> bool:
-        """Whether a condition holds constants and parameters only."""
+        """Return whether a condition holds constants and parameters only."""
         names = self.names
         if events.is_eventful(condition):
             return False
@@ -221,7 +222,7 @@ class _ModelLowering:
     # --- variables that change at events ---
 
     def _define_discrete(self, singles: list[Single]) -> list[Single]:
-        """Formulas of discrete variables; the other equations are given back."""
+        """Return formulas of discrete variables; the other equations are given back."""
         continuous, candidates = [], []
         for single in singles:
             choices = self._choices(single)
@@ -280,7 +281,8 @@ class _ModelLowering:
             self.laws += [] if law is None else [law]
 
     def _lasting(self, at: int, left: Expression, right: Expression) -> tuple[Expression, Expression]:
-        """What ``edge``, ``change`` and clocks give a Real that nobody reads: between events they do not hold."""
+        """Return what ``edge``, ``change`` and clocks give a Real that nobody reads: between events they do not hold.
+        """
         name = left.path if isinstance(left, Name) else ""
         if not is_momentary(right) or name not in self.names.variables or _SUBSCRIPTS.sub("", name) in self._read():
             return left, right
@@ -289,7 +291,7 @@ class _ModelLowering:
         return left, replaced(right, lambda node: always(False) if is_moment(node) else None)
 
     def _read(self) -> set[str]:
-        """Names whose values are asked for anywhere."""
+        """Return names whose values are asked for anywhere."""
         if self._asked is None:
             statements = [s for section in self.made.algorithms for s in section]
             nodes = tree.walk(*self.made.equations, *self.names.bindings, *statements)
@@ -307,7 +309,7 @@ class _ModelLowering:
         return self._asked
 
     def _sides(self, node: tree.Equal, single: Single) -> list[tuple[Value, Value]]:
-        """The scalar equations that an equation of arrays, records or several results stands for."""
+        """Return the scalar equations that an equation of arrays, records or several results stands for."""
         if not isinstance(node.left, tree.Several):
             right = self.evaluator.value(node.right, single.local)
             return pairs_of(self.evaluator.value(node.left, single.local), right)
@@ -344,7 +346,7 @@ class _ModelLowering:
             self.checks.append(Assertion(holds, message, severe, self.source.place(node.at)))
 
     def _root(self, function: Callable[[Value], Value], low: Value, high: Value, at: int) -> Name:
-        """An unknown between two bounds at which a function is zero."""
+        """Return an unknown between two bounds at which a function is zero."""
         name = f"root {sum(n.startswith('root ') for n in self.names.variables) + 1}"
         start = Constant((low + high) / 2) if is_number(low) and is_number(high) else None
         self.names.variables[name] = FlatVariable(name, start, "", f"the root that {self.source.place(at)} asks for")
@@ -423,7 +425,7 @@ class _ModelLowering:
                 self.initial += [] if law is None else [law]
 
     def _begin(self, a: Value, b: Value, at: int) -> bool:
-        """``n = value`` or ``pre(n) = value`` of a discrete variable."""
+        """Return ``n = value`` or ``pre(n) = value`` of a discrete variable."""
         side = a.arguments[0] if isinstance(a, Condition) else a
         if isinstance(side, Call) and side.operation == "pre":
             side = side.arguments[0]
@@ -487,19 +489,19 @@ class _ModelLowering:
         return content.mapped(self._inserting()) if names.settled_reals else content
 
     def _settled(self) -> dict[str, str]:
-        """Parameters that were fixed while the text was read, with their values as texts."""
+        """Return parameters that were fixed while the text was read, with their values as texts."""
         names = self.names
         fixed = {n: _shown(v) for n, v in names.fixed.items() if v is not None}
         return {**fixed, **{n: _shown(names._number(n)) for n in names.settled_reals}}
 
     def _inserting(self) -> Rewriter:
-        """Puts the numbers of parameters that were fixed in their places."""
+        """Return puts the numbers of parameters that were fixed in their places."""
         numbers = {n: Constant(float(self.names._number(n))) for n in self.names.settled_reals}
         return Rewriter(lambda node: numbers.get(node.path) if isinstance(node, Name) else None)
 
 
 def _read_now(node: tree.Node) -> Iterator[tree.Reference]:
-    """References whose present value is asked for: not those of ``pre``, nor what is assigned."""
+    """Yield references whose present value is asked for: not those of ``pre``, nor what is assigned."""
     assigned = {id(n.target) for n in tree.walk(node) if isinstance(n, tree.Assign)}
     before = [n for n in tree.walk(node) if isinstance(n, tree.Calling) and n.name == "pre"]
     left_out = {id(inner) for call in before for inner in tree.walk(*call.arguments)} | assigned
@@ -507,7 +509,7 @@ def _read_now(node: tree.Node) -> Iterator[tree.Reference]:
 
 
 def derived(node: Expression) -> str:
-    """``"x"`` for ``der(x)``; empty for anything else."""
+    """Return ``"x"`` for ``der(x)``; empty for anything else."""
     if not isinstance(node, Call) or node.operation != "der" or node.data not in (None, 1):
         return ""
     return node.arguments[0].path if isinstance(node.arguments[0], Name) else ""
@@ -528,6 +530,6 @@ def _names(expression: Expression) -> list[Name]:
 
 
 def _is_beyond_rows(condition: Expression) -> bool:
-    """Whether a condition asks for more than the values at one instant."""
+    """Return whether a condition asks for more than the values at one instant."""
     beyond = {*OF_EVENTS, "der", "delay"}
     return any(isinstance(node, Call) and node.operation in beyond for node in postorder((condition,)))

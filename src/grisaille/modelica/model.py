@@ -106,7 +106,7 @@ class ModelNames:
             return self._assembled(name)
 
     def _assembled(self, name: str) -> Value | None:
-        """An array or a record whose scalars are declared one by one, or an entry of one declared as a whole."""
+        """Return an array or a record whose scalars are declared one by one, or an entry of one declared as a whole."""
         parts, entry = self._below(name), self._declared_value(name)
         if entry is None and not parts:
             raise KeyError(name)
@@ -126,7 +126,9 @@ class ModelNames:
         return Rewriter(lambda node: at if isinstance(node, Name) and node.path in begun else None)(value)
 
     def _computed_at_start(self, value: Expression) -> dict[str, Expression]:
-        """The parameters in a formula that initial algorithms compute, in terms of ``time`` and other parameters."""
+        """Return the parameters in a formula that initial algorithms compute, in terms of ``time`` and other
+        parameters.
+        """
         asked = {leaf.path for leaf in postorder((value,)) if isinstance(leaf, Name)} & set(self.unknown_parameters)
         return {
             name: formula(self.outcome(tree.Outcome(section[0].at, section, name)))
@@ -153,7 +155,7 @@ class ModelNames:
         return self._declared_value(name) is not None or bool(self._below(name))
 
     def scalars(self, name: str) -> list[str]:
-        """Every scalar of an array or a record; a scalar itself."""
+        """Return every scalar of an array or a record; a scalar itself."""
         found: list[str] = []
         value, parts = self._declared_value(name), self._below(name)
         if value is None and parts:
@@ -162,12 +164,12 @@ class ModelNames:
         return found
 
     def structure(self, name: str) -> Any:
-        """The value of a name, its scalars not yet looked up."""
+        """Return the value of a name, its scalars not yet looked up."""
         value, parts = self._declared_value(name), self._below(name)
         return assembled(name, parts, self.structure) if value is None and parts else value
 
     def _declared_value(self, name: str) -> Value | None:
-        """The value of what is declared under this name, or of an entry of it; None where it is not."""
+        """Return the value of what is declared under this name, or of an entry of it; None where it is not."""
         whole = name
         while whole and whole not in self.values:
             whole = array_of(whole) or whole.rpartition(".")[0]
@@ -179,7 +181,8 @@ class ModelNames:
         return self._parts.get(name, [])
 
     def _kept(self, name: str) -> Value | None:
-        """What a variable is before an algorithm gives it a value: what it was before the event, or its start."""
+        """Return what a variable is before an algorithm gives it a value: what it was before the event, or its start.
+        """
         value = self.formulas.get(name)
         if isinstance(value, Expression):
             return before(value)
@@ -198,7 +201,7 @@ class ModelNames:
         return self.library.call(node, arguments, named)
 
     def settled(self, value: Value) -> Value:
-        """The number of a formula of parameters, which are fixed from then on."""
+        """Return the number of a formula of parameters, which are fixed from then on."""
         if not isinstance(value, Expression):
             return value
         number = number_of(value, self._number)
@@ -207,11 +210,12 @@ class ModelNames:
         return number
 
     def number(self, value: Value | None) -> Value | None:
-        """The number of a formula of parameters; nothing is fixed by asking."""
+        """Return the number of a formula of parameters; nothing is fixed by asking."""
         return number_of(value, self._number) if isinstance(value, Expression) else value
 
     def constant(self, value: Value | None) -> Value | None:
-        """The number of a formula of parameters, and of variables that their declarations give constant values."""
+        """Return the number of a formula of parameters, and of variables that their declarations give constant values.
+        """
         return number_of(value, self._constant) if isinstance(value, Expression) else value
 
     def _constant(self, name: str) -> Value | None:
@@ -295,7 +299,9 @@ class ModelNames:
         return self._fix(scalar, value)
 
     def _begun(self, scalar: Scalar) -> Any:
-        """A parameter with ``fixed = false`` that decides the shape of a model: what the initial sections give it."""
+        """Return a parameter with ``fixed = false`` that decides the shape of a model: what the initial sections give
+        it.
+        """
         name = scalar.name
         if name in self.fixed:
             return self.fixed[name]
@@ -340,7 +346,7 @@ class ModelNames:
         return Name(name)
 
     def _is_found(self, expression: Expression) -> bool:
-        """Whether a formula contains a parameter that initial equations determine, and parameters only."""
+        """Return whether a formula contains a parameter that initial equations determine, and parameters only."""
         names = [leaf.path for leaf in postorder((expression,)) if isinstance(leaf, Name)]
         unknown = set(self.unknown_parameters)
         return bool(unknown & set(names)) and all(n in unknown or n in self.parameters for n in names)
@@ -372,7 +378,7 @@ class ModelNames:
         return Name(name)
 
     def place_of(self, name: str) -> int:
-        """Where a variable is declared."""
+        """Return where a variable is declared."""
         return self._places.get(name, 0)
 
     def _formula(self, name: str, scalar: Scalar) -> Value:
@@ -411,7 +417,7 @@ class ModelNames:
 
 
 def _given_by_equations(made: tree.Class) -> set[str]:
-    """Names that stand alone on the left of an equation or a statement, or on the right of a formula."""
+    """Return names that stand alone on the left of an equation or a statement, or on the right of a formula."""
     found: set[str] = set()
     for node in tree.walk(*made.equations, *(s for section in made.algorithms for s in section)):
         sides = [node.target] if isinstance(node, tree.Assign) else []

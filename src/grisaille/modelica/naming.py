@@ -11,7 +11,7 @@ MAX_NAME_LENGTH = 400
 
 
 def check_name(name: str) -> None:
-    """Refuses names that could not be told from formulas, patterns or texts once they are used as such."""
+    """Refuse names that could not be told from formulas, patterns or texts once they are used as such."""
     if name == "time":
         raise Unfit("'time' is the independent variable and cannot be declared")
     if not _ALLOWED.fullmatch(name):

@@ -33,7 +33,7 @@ class OnlyFull(Refused):
 
 
 def parse(text: str) -> list[tree.Class]:
-    """The classes of a text."""
+    """Return the classes of a text."""
     parser = _Parser(Tokens(text))
     classes = []
     if parser.has("within"):
@@ -47,7 +47,9 @@ def parse(text: str) -> list[tree.Class]:
 
 
 def parse_extension(text: str) -> tuple[tree.Class, str, dict[str, tree.Node]]:
-    """A class that extends another one with modifiers and has nothing else: the class, the other's name, modifiers."""
+    """Return a class that extends another one with modifiers and has nothing else: the class, the other's name,
+    modifiers.
+    """
     parser = _Parser(Tokens(text))
     parser.need("model", "at the beginning")
     made = tree.Class(parser.at, "model", parser.need("name", "after 'model'"))
@@ -194,7 +196,7 @@ class _Parser(ExpressionParser):
         self.need(";", f"after the declaration of '{name}'")
 
     def reference_type(self) -> str:
-        """The name of a type."""
+        """Return the name of a type."""
         self.has(".")
         names = [self.need("name", "for a type")]
         while self.has("."):
@@ -231,7 +233,7 @@ class _Parser(ExpressionParser):
         return words
 
     def _annotation(self) -> dict[str, Value]:
-        """Plain values of an annotation, nested ones by dotted name; what is not plain is left out."""
+        """Return plain values of an annotation, nested ones by dotted name; what is not plain is left out."""
         if not self.has("annotation"):
             return {}
         attributes, _ = self._modification()
@@ -267,7 +269,7 @@ class _Parser(ExpressionParser):
         return found
 
     def _block(self, one: Callable[[], tree.Node], *ends: str) -> list[tree.Node]:
-        """Statements up to one of the words that end the block, which is not read."""
+        """Return statements up to one of the words that end the block, which is not read."""
         self._deeper(1)
         found = []
         while self.kind not in ends:

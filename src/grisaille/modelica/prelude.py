@@ -158,7 +158,7 @@ _CONVERSIONS = {
 
 @cache
 def standard_functions() -> tuple[tree.Class, ...]:
-    """Their syntax trees; a text that defines one of them itself goes first."""
+    """Return their syntax trees; a text that defines one of them itself goes first."""
     conversions = "".join(
         f"function 'Modelica.Units.Conversions.{name}' input Real u; output Real y; algorithm y := {formula}; "
         f"end 'Modelica.Units.Conversions.{name}';\n"

@@ -53,7 +53,7 @@ MAX_KEPT = 1_000_000
 def read_modelica(
     source: str | Path, name: str | None = None, path: str | Path | Sequence[str | Path] = (), flattener: str = AUTO
 ) -> Model:
-    """A model from Modelica: flat Base Modelica, as OpenModelica exports it, or full Modelica.
+    """Return a model from Modelica: flat Base Modelica, as OpenModelica exports it, or full Modelica.
 
     Names are Modelica's own (``"inertia1.w"``, ``"r[1]"``, counted from one), with units, start values, bounds and
     descriptions. Real parameters stay parameters; Integer, Boolean and enumeration parameters are fixed at the values
@@ -77,7 +77,7 @@ def read_modelica(
 def flat_text_of(
     source: str | Path, name: str | None, path: str | Path | Sequence[str | Path] = (), flattener: str = AUTO
 ) -> str:
-    """The Base Modelica text of a model, flattened where it is not."""
+    """Return the Base Modelica text of a model, flattened where it is not."""
     text, label, file = _text(source)
     text = without_clocks(text)
     if _is_full(text, file, path) and (is_full(text, file) or _alone(text, label, file, name)[0] is None):
@@ -88,7 +88,7 @@ def flat_text_of(
 def read_with_settings(
     source: str | Path, name: str | None, path: str | Path | Sequence[str | Path] = (), flattener: str = AUTO
 ) -> tuple[Model, dict[str, float]]:
-    """The model, and what its annotation says of a run: ``StopTime``, ``Tolerance``, …"""
+    """Return the model, and what its annotation says of a run: ``StopTime``, ``Tolerance``, …"""
     return _read_text(*_text(source), Request(name, path, flattener))
 
 
@@ -141,7 +141,7 @@ def _read_plain(text: str, label: str, file: Path | None, request: Request) -> t
 
 
 def _known_as(model: Model, name: str, is_flat: bool, text: str, file: Path | None) -> Model:
-    """The model with what it was read from."""
+    """Return the model with what it was read from."""
     kept = text if file is None and len(text) <= MAX_KEPT else ""
     return restore_model(
         replace(model._content, origin=ModelicaOrigin(name, is_flat, name_of_file(file) if file else "", kept))
@@ -149,7 +149,7 @@ def _known_as(model: Model, name: str, is_flat: bool, text: str, file: Path | No
 
 
 def _read_fitted(fitted: FittedText, label: str, file: Path | None, request: Request) -> tuple[Model, dict[str, float]]:
-    """A model that ``Fit.to_modelica`` wrote: the original with other values."""
+    """Return a model that ``Fit.to_modelica`` wrote: the original with other values."""
     if request.name is not None and request.name != fitted.name:
         raise ModelError(f"{label} has no model '{request.name}'. {suggestion(request.name, [fitted.name])}")
     given = _folders(request.path)
@@ -171,12 +171,14 @@ def _read_fitted(fitted: FittedText, label: str, file: Path | None, request: Req
 
 
 def _named(fitted: FittedText, text: str) -> str | None:
-    """The name by which the original is read: its own, unless it is a fitted model, too, which is alone in its file."""
+    """Return the name by which the original is read: its own, unless it is a fitted model, too, which is alone in its
+    file.
+    """
     return None if fitted_model(text) is not None else fitted.base
 
 
 def _without(folders: list[Path], file: Path) -> list[Path]:
-    """Folders of libraries: not the file itself, nor its folder where it stands alone."""
+    """Return folders of libraries: not the file itself, nor its folder where it stands alone."""
     own = () if package_of(file) is not None else (file.resolve().parent,)
     return [root for root in folders if root.is_dir() and root.resolve() not in own]
 
@@ -194,7 +196,7 @@ def _read(text: str, place: ModelicaSource, name: str | None) -> tuple[Model, di
 
 
 def _gathered(text: str, file: Path | None, name: str | None) -> tuple[Model, dict[str, float]] | None:
-    """A flat file with the functions, records and types of its package, where these need no flattener."""
+    """Return a flat file with the functions, records and types of its package, where these need no flattener."""
     source = gather_classes(text, file)
     if source is None:
         return None
@@ -207,7 +209,9 @@ def _gathered(text: str, file: Path | None, name: str | None) -> tuple[Model, di
 def _alone(
     text: str, label: str, file: Path | None, name: str | None
 ) -> tuple[tuple[Model, dict[str, float]] | None, str]:
-    """A flat text for which libraries are given and that needs none of them; else why it is not read as it stands."""
+    """Return a flat text for which libraries are given and that needs none of them; else why it is not read as it
+    stands.
+    """
     if is_full(text, file):
         return None, ""
     try:
@@ -219,17 +223,17 @@ def _alone(
 def _flat(
     text: str, label: str, file: Path | None, name: str | None, path: str | Path | Sequence[str | Path], flattener: str
 ) -> tuple[str, ModelicaSource]:
-    """The Base Modelica text of a model of full Modelica."""
+    """Return the Base Modelica text of a model of full Modelica."""
     return flatten(*whole(text, label, file, name, _libraries(path)), file, flattener)
 
 
 def _is_full(text: str, file: Path | None, path: str | Path | Sequence[str | Path]) -> bool:
-    """Whether a text is to be flattened: by what it holds, and always where libraries are given."""
+    """Return whether a text is to be flattened: by what it holds, and always where libraries are given."""
     return bool(_folders(path)) or is_full(text, file)
 
 
 def _libraries(path: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Folders of libraries: those given, else those of ``MODELICAPATH``."""
+    """Return folders of libraries: those given, else those of ``MODELICAPATH``."""
     return _folders(path) or libraries_of_environment()
 
 

@@ -15,7 +15,7 @@ _LIKE_ITS_ARGUMENTS = {"abs", "min", "max", "sum", "product", "pre", "noEvent", 
 
 
 def is_real(node: tree.Node, is_variable: Callable[[str], bool]) -> bool:
-    """Whether a value is certainly a Real; ``is_variable`` knows the names of Reals."""
+    """Return whether a value is certainly a Real; ``is_variable`` knows the names of Reals."""
     if isinstance(node, tree.Reference):
         return node.path == "time" or is_variable(node.path)
     if isinstance(node, tree.Unary):

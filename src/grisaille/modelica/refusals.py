@@ -27,15 +27,15 @@ class ModelicaSource:
         self._ends = [i for i, letter in enumerate(text) if letter == "\n"]
 
     def line(self, at: int) -> int:
-        """The line of an offset, counted from one."""
+        """Return the line of an offset, counted from one."""
         return bisect_right(self._ends, at - 1) + 1 if at > 0 else 1
 
     def place(self, at: int) -> str:
-        """``"Drive.bmo, line 12"``."""
+        """Return ``"Drive.bmo, line 12"``."""
         return f"{self.label}, line {self.line(at)}"
 
     def line_text(self, lines: list[int]) -> str:
-        """``"line 3, 5"``; of many, the first and how many more."""
+        """Return ``"line 3, 5"``; of many, the first and how many more."""
         distinct = sorted(set(lines))
         shown = ", ".join(map(str, distinct[:4]))
         return f"line {shown}" if len(distinct) <= 4 else f"line {shown} and {len(distinct) - 4} more"
@@ -49,19 +49,19 @@ class Refusals:
         self._found: dict[str, list[int]] = {}
 
     def add(self, refused: Refused) -> None:
-        """Notes one; the same words in several lines are told once."""
+        """Note one; the same words in several lines are told once."""
         self._found.setdefault(refused.words, []).append(self.source.line(refused.at))
 
     def __bool__(self) -> bool:
         return bool(self._found)
 
     def check(self) -> None:
-        """Raises when anything was refused."""
+        """Raise when anything was refused."""
         if self._found:
             self.stop()
 
     def stop(self) -> NoReturn:
-        """Raises with all that was refused so far, by line."""
+        """Raise with all that was refused so far, by line."""
         follows = "is not declared"  # because its own declaration was refused, mostly
         entries = sorted((lines[0], words.endswith(follows), words, lines) for words, lines in self._found.items())
         shown = [f"  {self.source.line_text(lines)}: {words}" for *_, words, lines in entries[:MAX_SHOWN_REFUSALS]]

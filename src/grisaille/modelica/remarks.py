@@ -14,7 +14,7 @@ class Remarks:
         self._found: dict[str, list[int]] = {}
 
     def add(self, at: int, words: str) -> None:
-        """Notes one; the same words in several lines are told once."""
+        """Note one; the same words in several lines are told once."""
         self._found.setdefault(words, []).append(at)
 
     def note_accepted(self, source: ModelicaSource) -> None:

@@ -35,7 +35,7 @@ class Sections:
         self._count = 0
 
     def unroll(self, nodes: list[tree.Node], local: Local) -> Iterator[Single]:
-        """Every single equation of a section."""
+        """Yield every single equation of a section."""
         for node in nodes:
             self._count += 1
             if self._count > MAX_EQUATIONS:
@@ -91,11 +91,11 @@ class Sections:
         return join_equations(at, branches, otherwise, self._target)
 
     def _apart(self, body: list[Single]) -> list[Single]:
-        """Branches that give the entries of an array in different ways are compared entry by entry."""
+        """Compare branches that give the entries of an array in different ways entry by entry."""
         return [one for s in body for one in (self.scalars(s) if isinstance(s.node, tree.Equal) else [s])]
 
     def _target(self, single: Single) -> str:
-        """The variable that stands alone on the left of an equation; empty where none does."""
+        """Return the variable that stands alone on the left of an equation; empty where none does."""
         node = single.node
         left = node.left if isinstance(node, tree.Equal) else None
         if not isinstance(left, tree.Reference):
@@ -110,7 +110,7 @@ class Sections:
 def join_equations(
     at: int, branches: list[tuple[tree.Node, list[Single]]], otherwise: list[Single], target: Target
 ) -> Iterator[Single]:
-    """Equations of an if whose condition is only known during a simulation, as if-expressions."""
+    """Yield equations of an if whose condition is only known during a simulation, as if-expressions."""
     bodies = [body for _, body in branches] + [otherwise]
     plain = [[s for s in body if isinstance(s.node, tree.Equal)] for body in bodies]
     checks = [s for body in bodies for s in body if isinstance(s.node, tree.Do) and s.node.call.name == "assert"]
@@ -128,7 +128,7 @@ def join_equations(
 
 
 def _checks_of(conditions: list[tree.Node], bodies: list[list[Single]]) -> Iterator[Single]:
-    """Assertions of branches: each holds where its branch is not the one that is taken."""
+    """Yield assertions of branches: each holds where its branch is not the one that is taken."""
     for k, body in enumerate(bodies):
         for single in body:
             if isinstance(single.node, tree.Do):
@@ -141,7 +141,7 @@ def _checks_of(conditions: list[tree.Node], bodies: list[list[Single]]) -> Itera
 
 
 def _sorted(body: list[Single], first: list[Single], target: Target) -> list[Single]:
-    """The equations in the order of the first branch, where left sides are names."""
+    """Return the equations in the order of the first branch, where left sides are names."""
     order = {target(s): k for k, s in enumerate(first)}
     if "" in order or len(order) < len(first) or {target(s) for s in body} != set(order):
         return body

@@ -36,7 +36,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 def number_of(expression: Expression, values: Callable[[str], Value | None]) -> Value:
-    """The number (or truth value) of a formula; the formula itself where a name in it has none."""
+    """Return the number (or truth value) of a formula; the formula itself where a name in it has none."""
     done: dict[int, Any] = {}
     for node in postorder((expression,)):
         if isinstance(node, Constant):
@@ -54,7 +54,7 @@ def number_of(expression: Expression, values: Callable[[str], Value | None]) -> 
 
 
 def in_order(declared: Mapping[str, tree.Declared]) -> list[str]:
-    """Names of declarations, each after those that its value, sizes and attributes refer to."""
+    """Return names of declarations, each after those that its value, sizes and attributes refer to."""
 
     entries: dict[str, list[str]] = {}
     for entry in declared:

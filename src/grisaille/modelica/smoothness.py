@@ -20,13 +20,13 @@ _CONTINUOUS = ("Modelica.Electrical.Spice3.Internal.", *_MEDIA)
 
 
 def is_smooth(made: tree.Class) -> bool:
-    """Whether a function has no jumps."""
+    """Return whether a function has no jumps."""
     order = made.annotation.get("smoothOrder")
     return (isinstance(order, int | float) and order >= 1) or any(part in made.name for part in _CONTINUOUS)
 
 
 def mark_conditions(made: tree.Class, result: Value, arguments: Iterable[Value]) -> Value:
-    """The results of a smooth function with its own conditions marked.
+    """Return the results of a smooth function with its own conditions marked.
 
     Properties of media have slopes that jump at phase boundaries alone, and are differentiated wherever a mass or an
     energy is a state: events at all their regions would cost far more than the steps that meet such a boundary.

@@ -37,7 +37,7 @@ class Reference(Node):
 
     @property
     def path(self) -> str:
-        """The names, without subscripts."""
+        """Return the names, without subscripts."""
         return ".".join(part.name for part in self.parts)
 
 
@@ -255,7 +255,7 @@ class Class(Node):
 
 
 def children(node: Node) -> list[Node]:
-    """The nodes directly below one."""
+    """Return the nodes directly below one."""
     if isinstance(node, Literal | Last | Leave):
         return []
     if isinstance(node, Reference):
@@ -307,7 +307,7 @@ def _parts_of_statement(node: Node) -> list[Node]:
 
 
 def walk(*roots: Node) -> Iterator[Node]:
-    """Every node below ``roots`` and themselves; no recursion."""
+    """Yield every node below ``roots`` and themselves; no recursion."""
     stack = list(roots)
     while stack:
         node = stack.pop()
@@ -316,7 +316,7 @@ def walk(*roots: Node) -> Iterator[Node]:
 
 
 def references(*roots: Node) -> Iterator[str]:
-    """Every name that references below ``roots`` may mean: beginnings of ``a.b.c`` of any length."""
+    """Yield every name that references below ``roots`` may mean: beginnings of ``a.b.c`` of any length."""
     for node in walk(*roots):
         if isinstance(node, Reference):
             path = ""
@@ -326,7 +326,7 @@ def references(*roots: Node) -> Iterator[str]:
 
 
 def rebuild(node: Any, change: Any) -> Any:
-    """A node whose parts are changed; what holds none is itself."""
+    """Return a node whose parts are changed; what holds none is itself."""
     if isinstance(node, Part):
         return Part(node.name, tuple(map(change, node.subscripts)))
     if isinstance(node, Node):

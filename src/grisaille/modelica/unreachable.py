@@ -99,7 +99,7 @@ class Unreachable:
             self._compared[id(node)] = compared
 
     def _written(self, node: Expression) -> tuple[object, ...]:
-        """What tells a formula from others, given the numbers of its parts."""
+        """Return what tells a formula from others, given the numbers of its parts."""
         if isinstance(node, Call):
             data: Any = node.data
             try:
@@ -146,7 +146,7 @@ class Unreachable:
         return node.rebuilt((changed, self._changed(yes, chosen), self._changed(no, other)))
 
     def _facts(self, condition: Expression, holds: bool) -> list[Fact]:
-        """Sums that are below zero where a condition holds, or where it does not."""
+        """Return sums that are below zero where a condition holds, or where it does not."""
         key = (id(condition), holds)
         if key not in self._said:
             self._said[key] = self._read(condition, holds)
@@ -171,14 +171,14 @@ class Unreachable:
         return [Fact(terms, strictly, self._group(terms))] if moving else []
 
     def _group(self, terms: Terms) -> int:
-        """The bit of facts that can cancel each other's moving terms, whichever side they stand on."""
+        """Return the bit of facts that can cancel each other's moving terms, whichever side they stand on."""
         moving = sorted((k, factor) for k, (node, factor) in terms.items() if factor and not self._settled[id(node)])
         sign = -1.0 if moving and moving[0][1] < 0 else 1.0
         group = frozenset((k, sign * factor) for k, factor in moving)
         return self._groups.setdefault(group, _CHOICE << (len(self._groups) + 1))
 
     def _needed(self, own: list[Fact], facts: tuple[Fact, ...]) -> list[Expression]:
-        """What the sum of two facts says of parameters alone."""
+        """Return what the sum of two facts says of parameters alone."""
         found: list[Expression] = []
         for fact in own:
             for other in facts:
@@ -195,7 +195,7 @@ class Unreachable:
         return found
 
     def _add(self, terms: Terms, node: Expression, factor: float) -> None:
-        """Adds the terms of a sum; equal ones are one."""
+        """Add the terms of a sum; equal ones are one."""
         if isinstance(node, Call) and node.operation in ("add", "sub"):
             self._add(terms, node.arguments[0], factor)
             self._add(terms, node.arguments[1], factor if node.operation == "add" else -factor)

@@ -81,17 +81,17 @@ Value: TypeAlias = "Single | Array | tuple[Value, ...]"
 
 
 def is_number(value: Value | None) -> TypeGuard[int | float]:
-    """Whether it is a plain number (truth values are not)."""
+    """Return whether it is a plain number (truth values are not)."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_whole(value: Value | None) -> TypeGuard[int | float]:
-    """Whether it is a number without a fraction."""
+    """Return whether it is a number without a fraction."""
     return is_number(value) and (isinstance(value, int) or value.is_integer())
 
 
 def is_plain(value: Value | None) -> bool:
-    """Whether it is settled: no formula in it."""
+    """Return whether it is settled: no formula in it."""
     if isinstance(value, np.ndarray):
         return all(is_plain(item) for item in value.flat)
     if isinstance(value, RecordValue):
@@ -100,7 +100,7 @@ def is_plain(value: Value | None) -> bool:
 
 
 def formula(value: Value) -> Expression:
-    """A scalar as a formula: truth values as 1 and 0, enumerations by their index."""
+    """Return a scalar as a formula: truth values as 1 and 0, enumerations by their index."""
     if isinstance(value, Condition):
         return Call("where", (value, Constant(1.0), Constant(0.0)))
     if isinstance(value, Expression):
@@ -117,7 +117,7 @@ def formula(value: Value) -> Expression:
 
 
 def describe(value: Value | None) -> str:
-    """A value in words."""
+    """Return a value in words."""
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape}"
     if isinstance(value, RecordValue):
@@ -132,7 +132,7 @@ def describe(value: Value | None) -> str:
 
 
 def brief(value: Value | None) -> str:
-    """A value as text; of a formula too large to be written out, which may be doubled many times, what it is."""
+    """Return a value as text; of a formula too large to be written out, which may be doubled many times, what it is."""
     if isinstance(value, Expression) and written_size(value) > MAX_SHOWN:
         return f"a formula of {len(list(postorder((value,))))} operations"
     text = str(value)
@@ -140,7 +140,7 @@ def brief(value: Value | None) -> str:
 
 
 def written_size(value: Expression) -> int:
-    """How many operands a formula has when it is written out, common ones again and again."""
+    """Return how many operands a formula has when it is written out, common ones again and again."""
     sizes: dict[int, int] = {}
     for node in postorder((value,)):
         inner = node.arguments if isinstance(node, Call) else ()
@@ -149,7 +149,7 @@ def written_size(value: Expression) -> int:
 
 
 def truth(value: Value) -> Truth:
-    """A truth value or a condition; a formula that is 1 or 0 as a condition."""
+    """Return a truth value or a condition; a formula that is 1 or 0 as a condition."""
     if isinstance(value, bool | Condition):
         return value
     if isinstance(value, Expression):
@@ -158,7 +158,7 @@ def truth(value: Value) -> Truth:
 
 
 def array(items: Sequence[Value]) -> Array:
-    """``{a, b, …}``: one more dimension than the items have."""
+    """Return ``{a, b, …}``: one more dimension than the items have."""
     shapes = {item.shape if isinstance(item, np.ndarray) else () for item in items}
     if len(shapes) > 1:
         raise Unfit(f"the entries of an array have different shapes: {', '.join(map(str, sorted(shapes)))}")
@@ -171,7 +171,7 @@ def array(items: Sequence[Value]) -> Array:
 
 
 def elementwise(function: Callable[..., Value], *arguments: Value) -> Value:
-    """The function of scalars on arrays of one shape, single values repeated."""
+    """Return the function of scalars on arrays of one shape, single values repeated."""
     shapes = {a.shape for a in arguments if isinstance(a, np.ndarray)}
     if not shapes:
         return function(*arguments)
@@ -234,7 +234,7 @@ def negate(value: Value) -> Value:
 
 
 def sum_of(a: Value, b: Value) -> Value:
-    """``a + b``: numbers, arrays of one shape, texts."""
+    """Return ``a + b``: numbers, arrays of one shape, texts."""
     if isinstance(a, str) and isinstance(b, str):
         check_letters(len(a) + len(b))
         return Vague(a + b) if isinstance(a, Vague) or isinstance(b, Vague) else a + b
@@ -244,14 +244,14 @@ def sum_of(a: Value, b: Value) -> Value:
 
 
 def difference_of(a: Value, b: Value) -> Value:
-    """``a - b``."""
+    """Return ``a - b``."""
     if isinstance(a, np.ndarray) is not isinstance(b, np.ndarray):
         raise Unfit(f"{describe(b)} cannot be subtracted from {describe(a)}")
     return elementwise(subtract, a, b)
 
 
 def product_of(a: Value, b: Value) -> Value:
-    """``a * b``: the matrix product for arrays."""
+    """Return ``a * b``: the matrix product for arrays."""
     if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
         return elementwise(multiply, a, b)
     if a.ndim > 2 or b.ndim > 2 or a.shape[-1] != b.shape[0]:
@@ -267,14 +267,14 @@ def product_of(a: Value, b: Value) -> Value:
 
 
 def quotient_of(a: Value, b: Value) -> Value:
-    """``a / b``, b a single number."""
+    """Return ``a / b``, b a single number."""
     if isinstance(b, np.ndarray):
         raise Unfit(f"{describe(b)} cannot divide")
     return elementwise(divide, a, b)
 
 
 def power_of(a: Value, b: Value) -> Value:
-    """``a ^ b``."""
+    """Return ``a ^ b``."""
     if isinstance(a, np.ndarray):
         if not isinstance(b, int) or a.ndim != 2 or b < 0 or b > 64:
             raise Unfit(f"{describe(a)} has no such power")
@@ -286,7 +286,7 @@ def power_of(a: Value, b: Value) -> Value:
 
 
 def total(items: Iterable[Value]) -> Value:
-    """The sum of single values; 0 of none."""
+    """Return the sum of single values; 0 of none."""
     result: Value = 0
     for k, item in enumerate(items):
         result = item if k == 0 else add(result, item)
@@ -294,7 +294,7 @@ def total(items: Iterable[Value]) -> Value:
 
 
 def identity(n: int) -> Array:
-    """The identity matrix."""
+    """Return the identity matrix."""
     check_entries(n * n)
     return array([array([int(i == j) for j in range(n)]) for i in range(n)])
 
@@ -313,7 +313,7 @@ _NUMERIC: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def relation(operator: str, a: Value, b: Value) -> Truth:
-    """A comparison: a truth value where both sides are settled, a condition otherwise."""
+    """Return a comparison: a truth value where both sides are settled, a condition otherwise."""
     if isinstance(a, Enumerated) and isinstance(b, Enumerated):
         return _NUMERIC[operator](a.index, b.index)
     if isinstance(a, Vague) or isinstance(b, Vague):
@@ -339,7 +339,7 @@ def relation(operator: str, a: Value, b: Value) -> Truth:
 
 
 def bending(value: Expression, kind: str = BEND_MARK) -> Expression:
-    """A condition that chooses between formulas which meet; ``kind`` tells whether their slopes do."""
+    """Return a condition that chooses between formulas which meet; ``kind`` tells whether their slopes do."""
     if not isinstance(value, Condition):
         return value
     if value.operation in COMPARED.values():
@@ -348,7 +348,7 @@ def bending(value: Expression, kind: str = BEND_MARK) -> Expression:
 
 
 def both(a: Value, b: Value) -> Truth:
-    """``a and b``."""
+    """Return ``a and b``."""
     a, b = truth(a), truth(b)
     if isinstance(a, bool):
         return b if a else False
@@ -358,7 +358,7 @@ def both(a: Value, b: Value) -> Truth:
 
 
 def either(a: Value, b: Value) -> Truth:
-    """``a or b``."""
+    """Return ``a or b``."""
     a, b = truth(a), truth(b)
     if isinstance(a, bool):
         return True if a else b
@@ -368,13 +368,13 @@ def either(a: Value, b: Value) -> Truth:
 
 
 def negated(a: Value) -> Truth:
-    """``not a``."""
+    """Return ``not a``."""
     a = truth(a)
     return not a if isinstance(a, bool) else Condition("not", (a,))
 
 
 def choose(condition: Value, yes: Value, no: Value) -> Value:
-    """``if condition then yes else no`` on values of any kind."""
+    """Return ``if condition then yes else no`` on values of any kind."""
     condition = truth(condition)
     if isinstance(condition, bool):
         return yes if condition else no
@@ -400,7 +400,7 @@ def choose(condition: Value, yes: Value, no: Value) -> Value:
 
 
 def before(value: Value) -> Value:
-    """``pre(value)``: of a variable that changes at events, or of an array of them."""
+    """Return ``pre(value)``: of a variable that changes at events, or of an array of them."""
     if isinstance(value, np.ndarray):
         return np.array([before(item) for item in value.flat], dtype=object).reshape(value.shape)
     if isinstance(value, Name):

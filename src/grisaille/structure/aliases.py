@@ -28,7 +28,7 @@ class _Link:
 
 
 def eliminate_aliases(equations: Equations) -> Equations:
-    """The equations without trivial ones; observed formulas follow."""
+    """Return the equations without trivial ones; observed formulas follow."""
     links, kept = _find_links(equations)
     if not links:
         return equations
@@ -97,7 +97,8 @@ def _as_link(row: EquationRow, equations: Equations) -> _Link | None:
 
 
 def _plain_terms(residual: ca.SX) -> tuple[list[tuple[ca.SX, float]], float] | None:
-    """Symbols with their signs, and the number, in what is written as a ± b, ±a, a ± number; None for anything else.
+    """Return symbols with their signs, and the number, in what is written as a ± b, ±a, a ± number; None for anything
+    else.
 
     Most equations are of this kind, and looking at them is quicker than differentiating them.
     """
@@ -140,8 +141,9 @@ def _plain_link(
 def _merge(
     links: list[_Link], equations: Equations
 ) -> tuple[dict[str, tuple[str | None, float, float]], tuple[EquationRow, ...]]:
-    """Union–find with signs; the value side of a class is a constant root called None. Rows that say nothing new are
-    given back: what they fail to determine is found and named by the structural analysis."""
+    """Return union–find with signs; the value side of a class is a constant root called None. Rows that say nothing new
+    are given back: what they fail to determine is found and named by the structural analysis.
+    """
     parent: dict[str, tuple[str | None, float, float]] = {}
     reason: dict[str, EquationRow] = {}
     repeated: list[EquationRow] = []
@@ -185,7 +187,9 @@ def _merge(
 
 
 def _rank(name: str, equations: Equations, order: dict[str, int]) -> tuple[bool, bool, int, int]:
-    """Small for the name worth keeping: demanded, wished for, near the top of the tree, declared first."""
+    """Return a number that is small for the name worth keeping: demanded, wished for, near the top of the tree,
+    declared first.
+    """
     variable = equations.model.variables.get(name)
     has_start = variable is not None and variable.start is not None
     fixed = variable is not None and variable.fixed

@@ -41,37 +41,37 @@ class Analysis:
 
     @property
     def index(self) -> int:
-        """Differential index of the equations as written."""
+        """Return differential index of the equations as written."""
         return self.structure.index
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The states that are integrated, in redundant coordinates where constraints remain."""
+        """Return the states that are integrated, in redundant coordinates where constraints remain."""
         return self.structure.system.state_names
 
     @property
     def degrees_of_freedom(self) -> int:
-        """How many start values may be chosen freely."""
+        """Return how many start values may be chosen freely."""
         return self.structure.degrees_of_freedom
 
     @property
     def hidden_constraints(self) -> tuple[str, ...]:
-        """Constraints on the states that are kept and projected on."""
+        """Return constraints on the states that are kept and projected on."""
         return self.structure.system.constraint_texts
 
     @property
     def differentiated(self) -> dict[str, int]:
-        """Equation → how often index reduction differentiates it."""
+        """Return equation → how often index reduction differentiates it."""
         rows, counts = self.structure.equations.rows, self.structure.offsets.equations
         return {row.text: c for row, c in zip(rows, counts, strict=True) if c}
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The leading system in the order of its solution."""
+        """Return the leading system in the order of its solution."""
         return self.structure.blocks
 
     def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
-        """The incidence matrix before and after; a matplotlib figure.
+        """Return the incidence matrix before and after; a matplotlib figure.
 
         path : a file to save it in
         ax : two axes to draw on instead of a new figure
@@ -91,7 +91,7 @@ class Analysis:
 
 @checked
 def analyze(model: Model) -> Analysis:
-    """The structure of a model: index, states, hidden constraints, blocks, consistent start.
+    """Return the structure of a model: index, states, hidden constraints, blocks, consistent start.
 
     Raises ``StructureError`` with the names of the equations and unknowns that are over- or underdetermined.
 
@@ -127,7 +127,7 @@ def _consistent_start(structure: Structure) -> tuple[dict[str, float], str]:
 
 
 def _missing_inputs(structure: Structure) -> list[str]:
-    """Inputs without a default on which the start depends."""
+    """Return inputs without a default on which the start depends."""
     system, inputs = structure.system, structure.model.inputs
     own = [k for k, name in enumerate(system.observed_names) if name in structure.model.variables]
     formulas = ca.vertcat(system.residual, system.constraints, system.observed[own])

@@ -50,7 +50,7 @@ def maximum_matching(rows: Sequence[Collection[int]], columns: int) -> list[int]
 
 
 def decompose(rows: Sequence[Collection[int]], columns: int) -> Decomposition:
-    """The over- and underdetermined parts by alternating paths from what stays unmatched."""
+    """Return the over- and underdetermined parts by alternating paths from what stays unmatched."""
     partner = maximum_matching(rows, columns)
     owner = {column: row for row, column in enumerate(partner) if column >= 0}
     over_rows, over_columns = _reach_from_rows([r for r, c in enumerate(partner) if c < 0], rows, owner)

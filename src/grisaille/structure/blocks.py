@@ -226,8 +226,9 @@ class _Solver:
         return only_parameters and self._pivot_text(row, column) not in self.refused_pivots
 
     def _small_pivots(self, columns: list[int], divisible: Mapping[int, set[int]]) -> list[tuple[int, int]]:
-        """Numbers that are small beside others of their row and column, whatever the units: dividing by them one after
-        the other would make rounding grow (Gaussian elimination without pivoting)."""
+        """Return numbers that are small beside others of their row and column, whatever the units: dividing by them one
+        after the other would make rounding grow (Gaussian elimination without pivoting).
+        """
         place, entries = {j: k for k, j in enumerate(columns)}, []
         rows = list(divisible)
         wanted = [[self.unknowns[j].symbol for j in sorted(divisible[i])] for i in rows]
@@ -242,7 +243,8 @@ class _Solver:
         return [(rows[k], columns[m]) for k, m, v in entries if 0 < v < MIN_PIVOT * high[k] * wide[m]]
 
     def _tear(self, rows: list[int], columns: list[int]) -> tuple[list[tuple[int, int]], list[int], list[int]]:
-        """Greedy tearing: assign every unknown that some equation gives explicitly, tear the busiest one otherwise.
+        """Tear greedily: assign every unknown that some equation gives explicitly, tear the busiest one
+        otherwise.
 
         Returns the assignments in order, the torn unknowns and the equations left for them.
         """
@@ -259,7 +261,7 @@ class _Solver:
 
 
 def _grows(rows: Mapping[int, set[int]], order: Sequence[tuple[int, int]]) -> bool:
-    """Whether formulas that are put into each other speak of more and more unknowns, as in a net of pipes."""
+    """Return whether formulas that are put into each other speak of more and more unknowns, as in a net of pipes."""
     within: dict[int, set[int]] = {}
     total = 0
     for i, j in order:
@@ -273,9 +275,9 @@ def _grows(rows: Mapping[int, set[int]], order: Sequence[tuple[int, int]]) -> bo
 def tear(
     rows: Mapping[int, set[int]], divisible: Mapping[int, set[int]], most: int | None = None
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """The unknowns to tear and the others with the equations that give them, in an order in which they can be found:
-    that of the first equation with one unknown left; where there is none, what occurs most often, and least often as
-    something that could be solved for, is torn.
+    """Return the unknowns to tear and the others with the equations that give them, in an order in which they can be
+    found: that of the first equation with one unknown left; where there is none, what occurs most often, and least
+    often as something that could be solved for, is torn.
 
     most : unknowns that a formula may speak of, those put into it included; unlimited without
     """
@@ -343,7 +345,7 @@ def _is_free_of(slope: ca.SX, symbol: ca.SX) -> bool:
 
 
 def substitute_sequence(definitions: Sequence[tuple[ca.SX, ca.SX]], formulas: Sequence[ca.SX]) -> list[ca.SX]:
-    """Formulas with every defined symbol replaced; a definition may use symbols that are defined before it."""
+    """Return formulas with every defined symbol replaced; a definition may use symbols that are defined before it."""
     if not definitions or not formulas:
         return list(formulas)
     names = [d[0] for d in definitions]
@@ -353,7 +355,7 @@ def substitute_sequence(definitions: Sequence[tuple[ca.SX, ca.SX]], formulas: Se
 
 
 def cramer(matrix: ca.SX, right: ca.SX) -> list[ca.SX]:
-    """Solution of a linear system of up to three equations; the determinant is the only divisor."""
+    """Return solution of a linear system of up to three equations; the determinant is the only divisor."""
     n = matrix.shape[0]
     full = ca.densify(matrix)
     a = [[full[i, j] for j in range(n)] for i in range(n)]

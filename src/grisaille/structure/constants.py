@@ -16,7 +16,7 @@ from grisaille.structure.switching_pieces import SWITCHING_OPERATIONS, is_affine
 
 
 def insert_constants(equations: Equations) -> Equations:
-    """The equations with constant unknowns written out wherever a formula with relations contains them."""
+    """Return the equations with constant unknowns written out wherever a formula with relations contains them."""
     jets = equations.jets
     values, defined = _constants(equations)
     rows = list(equations.rows)
@@ -29,7 +29,7 @@ def insert_constants(equations: Equations) -> Equations:
 
 
 def _constants(equations: Equations) -> tuple[dict[str, ca.SX], dict[int, str]]:
-    """Constant unknowns as formulas of parameters, and which row defines which."""
+    """Return constant unknowns as formulas of parameters, and which row defines which."""
     jets = equations.jets
     moving = ca.vertcat(jets.time, *(s for n, s in equations.parameters.items() if n in equations.model.discretes))
     waiting = {
@@ -60,7 +60,7 @@ def _constants(equations: Equations) -> tuple[dict[str, ca.SX], dict[int, str]]:
 
 
 def _solved(equations: Equations, k: int, name: str, values: dict[str, ca.SX]) -> ca.SX | None:
-    """The unknown ``name`` from row ``k``; None where that is not plain."""
+    """Return the unknown ``name`` from row ``k``; None where that is not plain."""
     symbol, residual = equations.jets.symbol(name), equations.rows[k].residual
     others = [n for n in equations.jets.unknowns(residual) if n != name]
     if not is_affine(residual, symbol):

@@ -19,14 +19,14 @@ from grisaille.structure.switching_pieces import certain_jumps_of
 
 
 def differentiate(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX, text: str = "") -> ca.SX:
-    """The total time derivative of a formula; ``text`` is the equation that index reduction differentiates."""
+    """Return the total time derivative of a formula; ``text`` is the equation that index reduction differentiates."""
     if not formula.is_symbolic():
         refuse_jump(jets, parameters, formula, f"'{text}'" if text else "")
     return jets.differentiate(_with_relations(formula))
 
 
 def _with_relations(formula: ca.SX) -> ca.SX:
-    """A formula whose bends without events are relations: the slope jumps where the formula only bends.
+    """Return a formula whose bends without events are relations: the slope jumps where the formula only bends.
 
     Where slopes meet as well (``SMOOTH_MARK``) they stay as they are.
     """
@@ -82,7 +82,7 @@ def _of_tables(text: str) -> str:
 
 
 def in_names(jets: Jets, parameters: Mapping[str, ca.SX], formula: ca.SX) -> str:
-    """A short formula in the user's names."""
+    """Return a short formula in the user's names."""
     names = {s.element_hash(): name for name, s in parameters.items()} | {jets.time.element_hash(): "time"}
     symbols = ca.symvar(formula)
     texts = [m.text if (m := jets.meaning(s)) else names.get(s.element_hash(), "…") for s in symbols]

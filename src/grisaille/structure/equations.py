@@ -61,7 +61,7 @@ class Equations:
 
 
 def lower_equations(model: FlatModel, *, idle: bool = False) -> Equations:
-    """The rows of a flat model.
+    """Return the rows of a flat model.
 
     idle : its derivatives are found to leave no state; where there are events it then gets one all the same
     """
@@ -124,7 +124,7 @@ def lower_equations(model: FlatModel, *, idle: bool = False) -> Equations:
 
 
 def _without_states(model: FlatModel, idle: bool) -> tuple[str, ...]:
-    """A state for models that have events and no state of their own: integrators go from event to event."""
+    """Return a state for models that have events and no state of their own: integrators go from event to event."""
     formulas = [side for e in model.equations for side in (e.left, e.right)]
     formulas += [*model.quantities.values(), *(o.definition for o in model.outputs.values())]
     moves = any(isinstance(node, Call) and node.operation == "der" for node in postorder(formulas))

@@ -63,5 +63,5 @@ def _incidence(formulas: ca.SX, symbols: ca.SX) -> list[set[int]]:
 
 
 def carried_in(formula: ca.SX, carried: Sequence[tuple[str, ca.SX]]) -> str:
-    """The first of the unknowns that a formula contains; empty where there is none."""
+    """Return the first of the unknowns that a formula contains; empty where there is none."""
     return next((name for name, symbol in carried if ca.depends_on(formula, symbol)), "")

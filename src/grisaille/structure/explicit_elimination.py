@@ -38,7 +38,7 @@ class EliminatedUnknown:
 def eliminate_explicit(
     equations: Equations, offsets: Offsets, levels: Sequence[Sequence[ca.SX]]
 ) -> tuple[dict[int, int], list[EliminatedUnknown], frozenset[str]]:
-    """Pairs equation → unknown that are solved at all levels, the definitions in the order of substitution, and
+    """Return pairs equation → unknown that are solved at all levels, the definitions in the order of substitution, and
     unknowns that could be given by a formula but are kept for the sake of sparse matrices.
 
     ``levels[i][k]`` is equation i differentiated k times.
@@ -59,7 +59,7 @@ def eliminate_explicit(
 
 
 def solve_linear(residual: ca.SX, symbol: ca.SX) -> ca.SX:
-    """The root of a residual that is linear in ``symbol``: −residual(0)/slope."""
+    """Return the root of a residual that is linear in ``symbol``: −residual(0)/slope."""
     slope = ca.jacobian(residual, symbol)
     return -ca.substitute(residual, symbol, ca.SX(0)) / slope
 
@@ -104,7 +104,7 @@ class _Growth:
         self.is_large = False
 
     def admits(self, j: int, others: set[int]) -> bool:
-        """Whether j may be given by a formula of the others; noted if it may."""
+        """Return whether j may be given by a formula of the others; noted if it may."""
         if self.is_large:
             return True
         whole = set().union(*(self.unknowns.get(u, {u}) for u in others))
@@ -122,7 +122,8 @@ class _Growth:
 
 
 def _candidates(equations: Equations, offsets: Offsets, i: int, position: dict[str, int]) -> list[int]:
-    """Leading unknowns with a numeric nonzero coefficient; derivatives first, then names without a start value."""
+    """Return leading unknowns with a numeric nonzero coefficient; derivatives first, then names without a start value.
+    """
     residual = equations.rows[i].residual
     found = []
     for name, order in equations.jets.unknowns(residual).items():
@@ -162,7 +163,7 @@ def _closes_cycle(pairs: dict[int, int], i: int, j: int, leading: dict[int, set[
 
 
 def _by_dependence(pairs: dict[int, int], equations: Equations, offsets: Offsets) -> list[int]:
-    """Equations of ``pairs`` so that each comes after those that define its leading unknowns."""
+    """Return equations of ``pairs`` so that each comes after those that define its leading unknowns."""
     position = {name: j for j, name in enumerate(equations.unknowns)}
     solver = {unknown: equation for equation, unknown in pairs.items()}
     needs = {

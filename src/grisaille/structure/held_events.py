@@ -68,12 +68,12 @@ class HeldEvents:
 
     @property
     def place(self) -> int:
-        """Where the shares stand in z."""
+        """Return where the shares stand in z."""
         return self.before.nz - len(self.before.pieces)
 
 
 def hold_events(system: System, name: Callable[[ca.SX], str]) -> HeldEvents | None:
-    """The system with modes; None where nothing jumps with states or inputs, or too much does.
+    """Return the system with modes; None where nothing jumps with states or inputs, or too much does.
 
     name : a formula in the user's names
     """
@@ -130,17 +130,17 @@ def hold_events(system: System, name: Callable[[ca.SX], str]) -> HeldEvents | No
 
 
 def _part(column: ca.SX, begin: int, end: int) -> ca.SX:
-    """Entries of a column; CasADi's own slices of nothing are not empty."""
+    """Return entries of a column; CasADi's own slices of nothing are not empty."""
     return column[begin:end] if end > begin else ca.SX(0, 1)
 
 
 def _never() -> SwitchingPiece:
-    """A relation that never switches, for models whose events are all of clocks."""
+    """Return a relation that never switches, for models whose events are all of clocks."""
     return SwitchingPiece(ca.SX.sym("never"), Relation(ca.SX(0), ca.SX(1), "lt"))
 
 
 def _over(system: System, formulas: list[ca.SX]) -> tuple[Reactions | None, ca.SX]:
-    """Events over the symbols of relations that are held, and the parameters in which they are kept."""
+    """Return events over the symbols of relations that are held, and the parameters in which they are kept."""
     if system.reactions is None:
         return None, ca.SX(0, 1)
     old = system.reactions
@@ -154,8 +154,9 @@ def _over(system: System, formulas: list[ca.SX]) -> tuple[Reactions | None, ca.S
 
 
 def _held(system: System, name: Callable[[ca.SX], str]) -> tuple[list[ca.SX], list[SwitchingPiece]]:
-    """Right-hand side, residual, observed quantities, then conditions, what they remember and values of events, over
-    the symbols of the relations that are held."""
+    """Return right-hand side, residual, observed quantities, then conditions, what they remember and values of events,
+    over the symbols of the relations that are held.
+    """
     nz = system.nz - len(system.pieces)
     moving = [system.u[k] for k, s in enumerate(system.signals) if s.kind != "switch"]
     pieces_of_z = _part(system.z, nz, system.nz)
@@ -222,7 +223,7 @@ def _hold_inside(pieces: list[SwitchingPiece], is_held: list[bool], can_be: list
 
 
 def _asked(pieces: list[SwitchingPiece], conditions: ca.SX) -> list[bool]:
-    """Which relations conditions depend on, also inside the gaps of others."""
+    """Return which relations conditions depend on, also inside the gaps of others."""
     found = [False] * len(pieces)
     formulas = conditions
     for k in range(len(pieces) - 1, -1, -1):
@@ -258,7 +259,7 @@ class _Derivative:
 
 
 def _rates(system: System, gaps: ca.SX, rhs: ca.SX, residual: ca.SX) -> tuple[ca.SX, list[_Derivative]]:
-    """d(gap)/dt along the motion, with modes held."""
+    """Return d(gap)/dt along the motion, with modes held."""
     nz = residual.numel()
     z = _part(system.z, 0, nz)
     is_implicit = nz > 0 and bool(ca.depends_on(gaps, z)) and nz <= WRITTEN_OUT_KINDS

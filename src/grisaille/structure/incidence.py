@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def incidence_before(structure: Structure) -> tuple[np.ndarray, list[str], list[str]]:
-    """Highest derivative order + 1 with which each unknown occurs in each equation; 0 where it does not."""
+    """Return highest derivative order + 1 with which each unknown occurs in each equation; 0 where it does not."""
     equations = structure.equations
     position = {name: j for j, name in enumerate(equations.unknowns)}
     matrix = np.zeros((len(equations.rows), len(position)), dtype=int)
@@ -29,7 +29,7 @@ def incidence_before(structure: Structure) -> tuple[np.ndarray, list[str], list[
 
 
 def incidence_after(structure: Structure) -> tuple[np.ndarray, list[str], list[str]]:
-    """Which leading unknowns each block needs, in the order of solution: block lower triangular."""
+    """Return which leading unknowns each block needs, in the order of solution: block lower triangular."""
     rows = [i for block in structure.blocks for i in block.equations]
     columns = [j for block in structure.blocks for j in block.unknowns]
     matrix = np.zeros((len(rows), len(columns)), dtype=int)
@@ -40,7 +40,7 @@ def incidence_after(structure: Structure) -> tuple[np.ndarray, list[str], list[s
 
 
 def plot_incidence(structure: Structure, path: str | Path | None = None, ax: Axes | None = None) -> Figure:
-    """Two panels: equations as written, and the leading system in block order."""
+    """Return two panels: equations as written, and the leading system in block order."""
     pictures = [
         ("as written", *incidence_before(structure)),
         ("after index reduction, in order of solution", *incidence_after(structure)),

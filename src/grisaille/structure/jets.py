@@ -31,7 +31,7 @@ class JetSymbol:
 
 
 def derivative_text(name: str, order: int) -> str:
-    """``x``, ``der(x)``, ``der(x, 2)``: the way a user writes it."""
+    """Return ``x``, ``der(x)``, ``der(x, 2)``: the way a user writes it."""
     return name if order == 0 else f"der({name})" if order == 1 else f"der({name}, {order})"
 
 
@@ -61,12 +61,12 @@ class Jets:
         return self._meaning.get(symbol.element_hash())
 
     def within(self, formula: ca.SX) -> list[JetSymbol]:
-        """Every jet symbol that occurs in a formula."""
+        """Return every jet symbol that occurs in a formula."""
         found = (self.meaning(s) for s in ca.symvar(formula))
         return [m for m in found if m is not None]
 
     def unknowns(self, formula: ca.SX) -> dict[str, int]:
-        """The highest order with which each unknown occurs."""
+        """Return the highest order with which each unknown occurs."""
         if formula.numel() != 1:
             return self._unknowns(formula)
         key = formula.element_hash()
@@ -82,7 +82,7 @@ class Jets:
         return highest
 
     def differentiate(self, formula: ca.SX) -> ca.SX:
-        """The total time derivative."""
+        """Return the total time derivative."""
         known = self.meaning(formula) if formula.is_symbolic() and formula.numel() == 1 else None
         if known is not None:
             return self.symbol(known.name, known.order + 1)
@@ -92,6 +92,6 @@ class Jets:
         return ca.simplify(ca.jtimes(formula, ca.vertcat(*now), ca.vertcat(*rate)))
 
     def of_kind(self, kinds: Iterable[JetKind]) -> list[JetSymbol]:
-        """The symbols of some kinds, in order of appearance."""
+        """Return the symbols of some kinds, in order of appearance."""
         wanted = set(kinds)
         return [m for m in self._meaning.values() if m.kind in wanted]

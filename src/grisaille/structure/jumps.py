@@ -60,7 +60,8 @@ class Jumps:
 
     @cached_property
     def of_inputs(self) -> tuple[Jump, ...]:
-        """Those of inputs that contain parameters and no states: they switch where an input passes a threshold."""
+        """Return those of inputs that contain parameters and no states: they switch where an input passes a threshold.
+        """
         system = self.system
         inputs = [system.u[k] for k, s in enumerate(system.signals) if s.kind in ("input", "delayed")]
         if not inputs:
@@ -72,7 +73,9 @@ class Jumps:
 
     @cached_property
     def conditions_of_inputs(self) -> tuple[InputCondition, ...]:
-        """Relations of inputs that contain parameters and nothing that moves by itself, in conditions of ``when``."""
+        """Return relations of inputs that contain parameters and nothing that moves by itself, in conditions of
+        ``when``.
+        """
         system = self.system
         places = [k for k, s in enumerate(system.signals) if s.kind == "input"]
         if system.reactions is None or not places:
@@ -96,11 +99,11 @@ class Jumps:
 
     @cached_property
     def events(self) -> HeldEvents | None:
-        """The system with its relations held between events; None where nothing jumps with states or inputs."""
+        """Return the system with its relations held between events; None where nothing jumps with states or inputs."""
         return hold_events(self.system, self.name)
 
     def name(self, formula: ca.SX) -> str:
-        """A short formula in the user's names."""
+        """Return a short formula in the user's names."""
         return in_names(self._jets, self._parameters, formula)
 
     def _found(self, formula: ca.SX, symbols: ca.SX) -> tuple[Jump, ...]:

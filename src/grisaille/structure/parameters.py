@@ -31,7 +31,7 @@ class ParameterValues:
 
     @cached_property
     def jacobian(self) -> np.ndarray:
-        """Full: thousands of parameters have it only where it is asked for."""
+        """Return the full name: thousands of parameters have it only where it is asked for."""
         return self.slopes()
 
     def __getitem__(self, name: str) -> float:
@@ -58,15 +58,15 @@ class ParameterFormulas:
         self._function = ca.Function("parameters", [self._p], [self._target])
 
     def symbolic(self, given: Mapping[str, ca.SX]) -> ca.SX:
-        """All parameters as formulas of symbols for exactly the given ones."""
+        """Return all parameters as formulas of symbols for exactly the given ones."""
         return self._function(ca.vertcat(*(given.get(n, self._numbers.get(n, 0.0)) for n in self.names)))
 
     def evaluate(self, given: Mapping[str, float]) -> np.ndarray:
-        """All values at numbers for exactly the given parameters."""
+        """Return all values at numbers for exactly the given parameters."""
         return self._values(self._arguments(given))
 
     def differentiate(self, given: Mapping[str, float]) -> ParameterValues:
-        """The same with their derivatives."""
+        """Return the same with their derivatives."""
         arguments = self._arguments(given)
         return ParameterValues(self.names, self._values(arguments), lambda: np.array(self._slopes(arguments).full()))
 
@@ -92,12 +92,12 @@ class ParameterFormulas:
 
 
 def evaluate_parameters(model: FlatModel, given: Mapping[str, float] | None = None) -> ParameterValues:
-    """All parameter values, with ``given`` replacing declared values or formulas."""
+    """Return all parameter values, with ``given`` replacing declared values or formulas."""
     return formulas_of(model, given or {}).differentiate(given or {})
 
 
 def formulas_of(model: FlatModel, given: Iterable[str]) -> ParameterFormulas:
-    """The formulas of a model where these parameters are given."""
+    """Return the formulas of a model where these parameters are given."""
     names = frozenset(given)
     return model.cached_value(("formulas", names), lambda: ParameterFormulas(model, names))
 

@@ -97,7 +97,7 @@ class Structure:
 
     @property
     def index(self) -> int:
-        """The differential index of the equations as the user wrote them, before equal variables are merged."""
+        """Return the differential index of the equations as the user wrote them, before equal variables are merged."""
         return self.written_index.value
 
     @cached_property
@@ -105,7 +105,7 @@ class Structure:
         return dict(zip(self.equations.unknowns, self.offsets.unknowns, strict=True))
 
     def order_of(self, unknown: str) -> int:
-        """How often the differentiated system contains the derivative of an unknown; −1 for other names."""
+        """Return how often the differentiated system contains the derivative of an unknown; −1 for other names."""
         return self._orders.get(unknown, -1)
 
     @cached_property
@@ -119,12 +119,12 @@ class Structure:
 
     @property
     def degrees_of_freedom(self) -> int:
-        """How many start values may be chosen freely."""
+        """Return how many start values may be chosen freely."""
         return sum(self.offsets.unknowns) - sum(self.offsets.equations)
 
 
 def reduce_model(model: FlatModel, refused_pivots: frozenset[str] = frozenset()) -> Structure:
-    """The structure of a flat model; raises ``StructureError`` naming what is over- or underdetermined."""
+    """Return the structure of a flat model; raises ``StructureError`` naming what is over- or underdetermined."""
     written = _merged(model)
     equations, offsets, repairs = _find_offsets(written)
     if model.whens and sum(offsets.unknowns) == sum(offsets.equations):
@@ -169,7 +169,7 @@ def _origins(
     equations: Equations, pairs: Mapping[int, int], leading: Sequence[Leading], unknowns: Sequence[BlockUnknown],
     solved: SolvedBlocks, states: Sequence[JetSymbol],
 ) -> dict[str, tuple[str, SymbolOrigins | None]]:  # fmt: skip
-    """Which equations each state's rate and each algebraic unknown follow from."""
+    """Return which equations each state's rate and each algebraic unknown follow from."""
     explicit = {equations.unknowns[j]: equations.rows[i].text for i, j in pairs.items()}
     found: dict[str, SymbolOrigins] = {}
     for block in solved.blocks:
@@ -228,7 +228,7 @@ def _find_offsets(equations: Equations) -> tuple[Equations, Offsets, int]:
 
 
 def _differentiate(equations: Equations, offsets: Offsets) -> list[list[ca.SX]]:
-    """Equation i at all its levels 0 … c_i."""
+    """Return equation i at all its levels 0 … c_i."""
     levels = []
     for row, times in zip(equations.rows, offsets.equations, strict=True):
         chain = [row.residual]
@@ -351,7 +351,7 @@ def _collect(
 
 
 def with_system(structure: Structure, system: System) -> Structure:
-    """The structure with another system in place of its own."""
+    """Return the structure with another system in place of its own."""
     equations = structure.equations
     return replace(
         structure,
@@ -364,7 +364,7 @@ def with_system(structure: Structure, system: System) -> Structure:
 def _hidden(
     equations: Equations, offsets: Offsets, levels: list[list[ca.SX]], pairs: dict[int, int]
 ) -> list[tuple[int, str, ca.SX]]:
-    """Hidden constraints: level, text and formula, the lowest level first."""
+    """Return hidden constraints: level, text and formula, the lowest level first."""
     found = [
         (k - c + max(offsets.equations), _level_text(equations.rows[i].text, k), levels[i][k])
         for i, c in enumerate(offsets.equations)
@@ -375,7 +375,9 @@ def _hidden(
 
 
 def _piece_texts(equations: Equations, solved: SolvedBlocks) -> list[tuple[str, str]]:
-    """Relation and equation of every piece; tearing may have replaced the unknown that the relation was written in."""
+    """Return relation and equation of every piece; tearing may have replaced the unknown that the relation was written
+    in.
+    """
     texts = [in_names(equations.jets, equations.parameters, piece.relation) for piece in solved.pieces]
     return [
         (t if len(t) <= MAX_READABLE_LENGTH else f"relation {k + 1}", piece.text)
@@ -388,7 +390,7 @@ def _column(entries: Sequence[ca.SX]) -> ca.SX:
 
 
 def _signals(equations: Equations, formulas: Sequence[ca.SX]) -> tuple[Signal, ...]:
-    """Inputs and disturbances at the orders that occur; order zero always, because users ask for them."""
+    """Return inputs and disturbances at the orders that occur; order zero always, because users ask for them."""
     used = {(m.name, m.order) for m in equations.jets.within(ca.vertcat(*formulas))} if formulas else set()
     signals: list[Signal] = []
     model = equations.model
@@ -437,7 +439,7 @@ def _refuse_events_with_a_past(equations: Equations) -> None:
 def _must_be_continuous(
     equations: Equations, offsets: Offsets, levels: list[list[ca.SX]]
 ) -> Iterator[tuple[str, ca.SX]]:
-    """Differentiated equations with a switch in them: a jump of theirs would make the next level an impulse."""
+    """Yield differentiated equations with a switch in them: a jump of theirs would make the next level an impulse."""
     for i, c in enumerate(offsets.equations):
         for level in levels[i][:c]:
             if any(m.kind == "switch" for m in equations.jets.within(level)):

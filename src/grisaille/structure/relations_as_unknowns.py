@@ -53,7 +53,7 @@ class HeldRelation:
 def hold_relations(
     residuals: Sequence[ca.SX], texts: Sequence[str], unknowns: Sequence[HeldUnknown], leeway: Callable[[], ca.SX]
 ) -> tuple[list[ca.SX], list[HeldRelation]]:
-    """The residuals over unknowns and pieces, and the pieces with their equations."""
+    """Return the residuals over unknowns and pieces, and the pieces with their equations."""
     z = ca.vertcat(*(u.symbol for u in unknowns))
     smooth, pieces = separate_jumps(residuals, z)
     # a truth value found by iteration is 1e-18 as well as 0
@@ -92,7 +92,7 @@ def _change_of_gap(piece: SwitchingPiece, smooth: Sequence[ca.SX], z: ca.SX, unk
 
 
 def _with_leeway(piece: SwitchingPiece, leeway: ca.SX) -> ca.SX:
-    """The relation, decided in favour of the piece that is held where the gap is within the leeway."""
+    """Return the relation, decided in favour of the piece that is held where the gap is within the leeway."""
     m, relation = piece.symbol, piece.relation
     gap = relation.gap
     if relation.kind == "lt":

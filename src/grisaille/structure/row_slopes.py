@@ -20,7 +20,7 @@ MIN_TOGETHER_ROWS = 4
 
 
 def slopes_of(residuals: Sequence[ca.SX], wanted: Sequence[Sequence[ca.SX]]) -> list[list[ca.SX]]:
-    """Each residual's derivatives by the symbols wanted of it; a derivative without entry where it has none."""
+    """Return each residual's derivatives by the symbols wanted of it; a derivative without entry where it has none."""
     short = [i for i, symbols in enumerate(wanted) if 0 < len(symbols) <= MAX_TOGETHER_SYMBOLS]
     found: list[list[ca.SX]] = [[] for _ in residuals]
     if len(short) < MIN_TOGETHER_ROWS:

@@ -39,12 +39,12 @@ class Offsets:
         return highest + (1 if any(d == 0 for d in self.unknowns) else 0)
 
     def is_tight(self, equation: int, unknown: int, order: int) -> bool:
-        """Whether the entry belongs to the system Jacobian."""
+        """Return whether the entry belongs to the system Jacobian."""
         return self.unknowns[unknown] - self.equations[equation] == order
 
 
 def solve_offsets(signature: Signature) -> Offsets:
-    """The canonical offsets. Assumes that a perfect matching exists (``matching.decompose`` says so)."""
+    """Return the canonical offsets. Assumes that a perfect matching exists (``matching.decompose`` says so)."""
     n = len(signature)
     transversal = _best_transversal(signature, n)
     c, d = [0] * n, [0] * n

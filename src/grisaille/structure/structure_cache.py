@@ -26,7 +26,7 @@ _by_content: Cache[Structure] = Cache(32)
 
 
 def structure_of(model: Model, parameters: np.ndarray | None = None) -> Structure:
-    """The reduced model; with ``parameters``, one that does not divide by anything that vanishes there."""
+    """Return the reduced model; with ``parameters``, one that does not divide by anything that vanishes there."""
     if isinstance(model, type) and issubclass(model, Model):
         raise ModelError(f"{model.__name__} is a model class; make an instance first: {model.__name__}(…).")
     if not isinstance(model, Model):
@@ -50,13 +50,13 @@ def _structure(model: Model, refused: frozenset[str]) -> Structure:
 
 
 def vanishing_pivots(structure: Structure, parameters: np.ndarray) -> frozenset[str]:
-    """Divisors of the tearing that are zero or not finite at these parameter values, by their texts."""
+    """Return divisors of the tearing that are zero or not finite at these parameter values, by their texts."""
     system = structure.system
     values = np.array(system.pivot_function(parameters).full()).ravel()
     return frozenset(t for t, v in zip(system.pivot_texts, values, strict=True) if v == 0 or not np.isfinite(v))
 
 
 def _reduced(model: Model, flat: FlatModel, refused: frozenset[str]) -> Structure:
-    """The structure with the values of this model; equations that were reduced before are not reduced again."""
+    """Return the structure with the values of this model; equations that were reduced before are not reduced again."""
     key = (model.structure_key, refused)
     return replace(_by_equations.get(key, lambda: reduce_model(flat, refused)), model=flat)

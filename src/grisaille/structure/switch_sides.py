@@ -25,7 +25,7 @@ CUTTING_OPERATIONS = frozenset(
 
 
 def sides_of(formula: ca.SX, symbols: ca.SX) -> ca.SX:
-    """The gaps of all cuts in a column ``formula`` that depend on ``symbols``, each once."""
+    """Return the gaps of all cuts in a column ``formula`` that depend on ``symbols``, each once."""
     found: dict[int, ca.SX] = {}
     arguments = ca.symvar(formula)
     if not arguments or not symbols.numel() or not ca.depends_on(formula, symbols):

@@ -44,17 +44,18 @@ class SwitchingPiece:
 
 
 def separate_relations(formulas: Sequence[ca.SX], symbols: ca.SX) -> tuple[list[ca.SX], list[SwitchingPiece]]:
-    """The formulas with every relation whose argument depends on ``symbols`` replaced by a symbol of its own."""
+    """Return the formulas with every relation whose argument depends on ``symbols`` replaced by a symbol of its own."""
     return _PieceWalk(formulas, symbols).run()
 
 
 def relations_of(formula: ca.SX, symbols: ca.SX) -> list[Relation]:
-    """Every relation in ``formula`` (of any shape) whose argument depends on ``symbols``, written out in full."""
+    """Return every relation in ``formula`` (of any shape) whose argument depends on ``symbols``, written out in full.
+    """
     return [p.relation for p in written_out(separate_relations([formula], symbols)[1])]
 
 
 def is_affine(formula: ca.SX, symbols: ca.SX) -> bool:
-    """Whether a formula of any shape is affine in ``symbols`` everywhere: one slope, and no relation of them."""
+    """Return whether a formula of any shape is affine in ``symbols`` everywhere: one slope, and no relation of them."""
     formula = ca.vec(formula)
     if not formula.numel() or not symbols.numel() or not ca.depends_on(formula, symbols):
         return True
@@ -62,7 +63,7 @@ def is_affine(formula: ca.SX, symbols: ca.SX) -> bool:
 
 
 def jumps_of(formula: ca.SX, symbols: ca.SX) -> list[Relation]:
-    """The relations of ``symbols`` across which ``formula`` (of any shape) is not continuous."""
+    """Return the relations of ``symbols`` across which ``formula`` (of any shape) is not continuous."""
     (smooth,), pieces = separate_relations([formula], symbols)
     if not pieces:
         return []
@@ -169,7 +170,7 @@ class _PieceWalk:
 
 
 def written_out(pieces: Sequence[SwitchingPiece]) -> list[SwitchingPiece]:
-    """Pieces whose relations contain no symbols of other pieces."""
+    """Return pieces whose relations contain no symbols of other pieces."""
     done: list[SwitchingPiece] = []
     for piece in pieces:
         value, gap = piece.relation.value, piece.relation.gap
@@ -216,7 +217,7 @@ def which_jump(
 
 
 def _truths(formula: ca.SX, vector: ca.SX, marks: Sequence[ca.SX]) -> list[int]:
-    """Entries of the vector that decide something by themselves: signals that are 0 or 1, such as `time < 0`."""
+    """Return entries of the vector that decide something by themselves: signals that are 0 or 1, such as `time < 0`."""
     function = ca.Function("value", [vector, ca.vertcat(*marks)], [ca.densify(formula)])
     holds: dict[int, int] = {}
     found: set[int] = set()

@@ -108,7 +108,7 @@ class Reactions:
 
     @property
     def slots(self) -> int:
-        """Parameters that integrators keep events in, before the modes."""
+        """Return parameters that integrators keep events in, before the modes."""
         return 4 * len(self.texts) + int(self.was.numel()) + len(self.ticks)
 
 
@@ -144,7 +144,7 @@ class MovingBreaks:
     """Why they cannot be projected, in words."""
 
     def put(self, formulas: Sequence[ca.SX]) -> list[ca.SX]:
-        """Formulas of the plain system on the new clock, before they are stretched."""
+        """Return formulas of the plain system on the new clock, before they are stretched."""
         found = ca.substitute(list(formulas), [self.plain.t, self.plain.u], [self.t, self.u])
         return [ca.SX(f) for f in found]
 
@@ -235,7 +235,7 @@ class System:
 
     @cached_property
     def has(self) -> Features:
-        """Found once."""
+        """Return what is found once."""
         switches, scheduled = bool(self.switches.numel()), []
         if switches and self.schedule is not None:
             r = self.schedule.reactions
@@ -263,7 +263,7 @@ class System:
 
     @cached_property
     def content(self) -> str:
-        """The formulas that compiled code is made of, as text: equal for systems that share it."""
+        """Return the formulas that compiled code is made of, as text: equal for systems that share it."""
         arguments = [self.t, self.x, self.z, self.u, self.p]
         formulas = [self.rhs, self.residual, self.constraints, self.observed, self.gaps, self.gap_rates]
         if self.modes and (r := self.reactions) is not None:
@@ -277,12 +277,12 @@ class System:
 
     @cached_property
     def dead_times(self) -> ca.Function:
-        """Parameters → the dead time of each delayed signal."""
+        """Return parameters → the dead time of each delayed signal."""
         return ca.Function("taus", [self.p], [ca.densify(ca.vertcat(*(d.tau for d in self.delays)))])
 
     @cached_property
     def dead_time_slopes(self) -> ca.Function:
-        """Parameters → derivatives of the dead times by parameters, one parameter after the other."""
+        """Return parameters → derivatives of the dead times by parameters, one parameter after the other."""
         taus = ca.vertcat(*(d.tau for d in self.delays))
         return ca.Function("dtaus", [self.p], [ca.densify(ca.vec(ca.jacobian(taus, self.p)))])
 
@@ -293,12 +293,12 @@ class System:
 
     @cached_property
     def pivot_function(self) -> ca.Function:
-        """Parameters → values of the divisors."""
+        """Return parameters → values of the divisors."""
         return ca.Function("pivots", [self.p], [ca.densify(self.pivots)])
 
     @cached_property
     def observed_states(self) -> tuple[tuple[int, int], ...]:
-        """Places of the states that users know by name, among states and among what is observed."""
+        """Return places of the states that users know by name, among states and among what is observed."""
         places = {name: k for k, name in enumerate(self.observed_names)}
         return tuple((k, places[n]) for k, n in enumerate(self.state_names) if n in places)
 

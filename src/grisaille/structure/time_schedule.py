@@ -21,7 +21,7 @@ from grisaille.structure.system import FORMULA_FIELDS, Reactions, Schedule, Sign
 
 
 def why_not_scheduled(structure: Structure) -> str:
-    """Why events are not known before a run, in words; empty where they are, or where there are none."""
+    """Return why events are not known before a run, in words; empty where they are, or where there are none."""
     system = structure.system
     if system.reactions is None:
         return ""
@@ -29,7 +29,7 @@ def why_not_scheduled(structure: Structure) -> str:
 
 
 def with_schedule(structure: Structure) -> Structure:
-    """The structure whose discrete variables are signals; itself where there are none."""
+    """Return the structure whose discrete variables are signals; itself where there are none."""
     system, r = structure.system, structure.system.reactions
     if r is None:
         return structure
@@ -84,7 +84,7 @@ def _reasons(system: System, r: Reactions, discretes: tuple[str, ...]) -> Iterat
 
 
 def _switches(system: System) -> tuple[ca.SX, ca.SX]:
-    """Signals that are formulas of time, and these formulas."""
+    """Return signals that are formulas of time, and these formulas."""
     places = [k for k, s in enumerate(system.signals) if s.kind == "switch" and s.order == 0]
     return ca.vertcat(ca.SX(0, 1), *(system.u[k] for k in places)), system.switches
 
@@ -94,7 +94,7 @@ def _in_time(formula: ca.SX, known: tuple[ca.SX, ca.SX]) -> ca.SX:
 
 
 def _moving(system: System, formula: ca.SX) -> str:
-    """The first state, implicit unknown or signal in a formula."""
+    """Return the first state, implicit unknown or signal in a formula."""
     names = (*system.state_names, *system.implicit_names, *(s.name for s in system.signals))
     symbols = ca.vertsplit(ca.vertcat(system.x, system.z, system.u))
     inside = {s.element_hash() for s in ca.symvar(formula)}

@@ -60,7 +60,7 @@ class Switches:
         return value
 
     def _counted(self, node: Call) -> Held:
-        """The number of knots that were passed, as a signal."""
+        """Return the number of knots that were passed, as a signal."""
 
         def held(count: ca.SX) -> ca.SX:
             formula = self._of_time(count)
@@ -69,14 +69,14 @@ class Switches:
         return held
 
     def constant(self, name: str, value: float) -> ca.SX:
-        """A signal that has this value unless a simulation sets another."""
+        """Return a signal that has this value unless a simulation sets another."""
         if name not in self.values:
             self._jets.declare(name, "switch")
             self.values[name] = ca.SX(value)
         return self._jets.symbol(name)
 
     def counter(self, name: str, value: ca.SX) -> str:
-        """A signal that counts the ticks of a clock; gives its name."""
+        """Return a signal that counts the ticks of a clock; gives its name."""
         if name not in self.values:
             self._jets.declare(name, "switch")
             self.values[name] = value
@@ -87,7 +87,9 @@ class Switches:
         return self._jets.symbol(name)
 
     def _of_time(self, formula: ca.SX) -> ca.SX | None:
-        """The formula in time and parameters alone, switches within it written out; None where anything else occurs."""
+        """Return the formula in time and parameters alone, switches within it written out; None where anything else
+        occurs.
+        """
         used = {s.element_hash() for s in ca.symvar(formula)}
         inner = [(s, v) for n, v in self.values.items() if (s := self._jets.symbol(n)).element_hash() in used]
         used -= {s.element_hash() for s, _ in inner}
@@ -107,7 +109,9 @@ class Switches:
 
 
 def steady_signals(system: System, values: Mapping[str, float], t: float, p: np.ndarray) -> np.ndarray:
-    """All signals where inputs and disturbances stay at ``values`` (zero if not named); switches as they stand at t."""
+    """Return all signals where inputs and disturbances stay at ``values`` (zero if not named); switches as they stand
+    at t.
+    """
     switches = system.switch_function(t, p).full().ravel()
     names = [s.name for s in system.signals if s.kind == "switch" and s.order == 0]
     known = {**values, **dict(zip(names, switches, strict=True))}

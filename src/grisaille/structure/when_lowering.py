@@ -75,7 +75,7 @@ def lower_whens(
     model: FlatModel, parameters: Mapping[str, ca.SX], leaf: Leaf, der: Differentiate, switches: Switches,
     delays: Delays,
 ) -> tuple[WhenClauses | None, dict[str, ca.SX]]:  # fmt: skip
-    """The events, and their hidden formulas; nothing where a model has none."""
+    """Return the events, and their hidden formulas; nothing where a model has none."""
     if not model.whens:
         return None, {}
     return _WhenLowering(model, parameters, leaf, der, switches, delays).run()
@@ -193,7 +193,7 @@ def collect_reactions(
     places: Mapping[str, int],
     written: Collection[str],
 ) -> Reactions:
-    """The events in states.
+    """Return the events in states.
 
     closed : every observed formula, hidden ones too, over states, implicit unknowns, signals and parameters
     levels : of the hidden constraints
@@ -282,13 +282,13 @@ def _ranks(
 
 
 def _setters_in(formula: ca.SX, setters: Mapping[int, set[int]]) -> set[int]:
-    """The clauses that set what stands in a formula."""
+    """Return the clauses that set what stands in a formula."""
     inside = (s.element_hash() for s in ca.symvar(formula))
     return {clause for symbol in inside for clause in setters.get(symbol, ())}
 
 
 def _asks_for_start(condition: str, closed: Mapping[str, ca.SX], whens: WhenClauses) -> bool:
-    """Whether a condition contains the pulse at the start of a run."""
+    """Return whether a condition contains the pulse at the start of a run."""
     return any(not tick.signal and ca.depends_on(closed[condition], tick.pulse) for tick in whens.ticks)
 
 
@@ -332,8 +332,9 @@ def _new_values(
     fired: ca.SX,
     whens: WhenClauses,
 ) -> dict[str, ca.SX]:
-    """Discrete variable → its value after a pass. Clauses that last are repeated until nothing changes any more: the
-    values of others in them are those that they have."""
+    """Return discrete variable → its value after a pass. Clauses that last are repeated until nothing changes any more:
+    the values of others in them are those that they have.
+    """
     needs = {
         (k, name): [] if whens.lasting[deed.clause] else list(_others(deed, value, deeds, parameters, whens.group))
         for k, (deed, value) in enumerate(deeds) for name in assigned
@@ -371,7 +372,7 @@ def _others(
     parameters: Mapping[str, ca.SX],
     group: Sequence[int],
 ) -> Iterator[str]:
-    """Discrete variables in a value that may get a new one in the same pass."""
+    """Yield discrete variables in a value that may get a new one in the same pass."""
     for name in dict.fromkeys(d.target for d, _ in deeds if d.kind == "assign"):
         clauses = {d.clause for d, _ in deeds if d.kind == "assign" and d.target == name}
         together = any(c == deed.clause or group[c] != group[deed.clause] for c in clauses)
@@ -400,7 +401,7 @@ def _state_of(
     value: ca.SX,
     written: Collection[str],
 ) -> tuple[int, ca.SX]:
-    """The entry of x that a variable is, up to a factor and an offset, and what it must become."""
+    """Return the entry of x that a variable is, up to a factor and an offset, and what it must become."""
     inside = [k for k in range(x.numel()) if ca.depends_on(formula, x[k])]
     where = f"{model.name}: gr.when({whens.texts[deed.clause]}, gr.reinit({deed.target}, …))"
     if len(inside) == 1:

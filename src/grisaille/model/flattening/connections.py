@@ -22,7 +22,7 @@ End = tuple[str, bool]
 
 
 def merge_connectors(content: Content) -> list[FlatEquation]:
-    """The equations of all connected sets, and those of unconnected flows."""
+    """Return the equations of all connected sets, and those of unconnected flows."""
     joints = [joint for joint in content.joints if not joint.signal]
     sets = _merged(content, joints)
     equations: list[FlatEquation] = []
@@ -36,7 +36,7 @@ def merge_connectors(content: Content) -> list[FlatEquation]:
 
 
 def _merged(content: Content, joints: list[WrittenConnection]) -> list[tuple[list[End], str]]:
-    """Connected sets, ends in the order they were written, with the places of their connections."""
+    """Return connected sets, ends in the order they were written, with the places of their connections."""
     leader: dict[End, End] = {}
     pairs: dict[frozenset[End], str] = {}
 
@@ -135,7 +135,7 @@ def bind_signals(content: Content) -> dict[str, Expression]:
 
 
 def _is_sink(content: Content, joint: WrittenConnection, name: str) -> bool:
-    """Inputs of components, and outputs of the owner that no formula defines."""
+    """Return inputs of components, and outputs of the owner that no formula defines."""
     own = name.rpartition(".")[0] == joint.owner
     if name in content.inputs:
         return not own

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def elaborate(instance: Any, layers: list[dict[str, Any]], contents: Any) -> Iterator[Content]:
-    """First the members, then the whole: the instance must hold the first while its ``equations`` method runs."""
+    """Yield first the members, then the whole: the instance must hold the first while its ``equations`` method runs."""
     cls = type(instance)
     scope = Scope(cls.__name__, layers, instance)
     content = Content(cls.__name__, _description(cls))
@@ -116,7 +116,7 @@ class _ContentBuilder:
 
 
 def insert_component(content: Content, name: str, part: Content, change: Rewriter) -> None:
-    """Puts the content of a sub-model below ``name``."""
+    """Put the content of a sub-model below ``name``."""
     moved = part.mapped(change, name)
     content.components[name] = ComponentContent(part.name, part.description)
     for table in (
@@ -195,7 +195,7 @@ def _called(cls: type, instance: Any) -> Any:
 
 
 def _initial(cls: type) -> list[Equation]:
-    """What a class and its parents list under ``initial``, parents first."""
+    """Return what a class and its parents list under ``initial``, parents first."""
     own = [vars(c).get("initial", ()) for c in reversed(cls.__mro__)]
     return [item for listed in own if isinstance(listed, list | tuple) for item in listed]
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def flatten(model: Any) -> FlatModel:
-    """The equations and symbols of ``model``, a :class:`Model`; equal models share it."""
+    """Return the equations and symbols of ``model``, a :class:`Model`; equal models share it."""
     if not isinstance(model, Model):
         hint = f" Call the class: {model.__name__}()." if isinstance(model, type) else ""
         raise ModelError(f"A model is needed, got {type(model).__name__}.{hint}")
@@ -129,7 +129,7 @@ def _refuse_discrete_levels(content: Content, insert: Rewriter | _Chain) -> None
 
 
 def _check_closed(content: Content) -> bool:
-    """Every leaf must be a member of this model; answers whether formulas contain what only events know."""
+    """Refuse leaves that are no members of this model; return whether formulas contain what only events know."""
     eventful = False
     known = {"time", *content.parameters, *content.variables, *content.inputs, *content.disturbances}
     known |= {*content.outputs, *content.quantities, *content.discretes}
@@ -150,7 +150,7 @@ def _check_closed(content: Content) -> bool:
 
 
 def _with_bindings(content: Content, bindings: dict[str, Expression]) -> Content:
-    """Driven inputs as named formulas, outputs that a connection defines as well."""
+    """Return driven inputs as named formulas, outputs that a connection defines as well."""
     new = content.copy()
     for name, formula in bindings.items():
         if name in new.inputs:
@@ -168,7 +168,7 @@ def _formulas(content: Content) -> dict[str, Expression]:
 
 
 def _break_loops(content: Content) -> tuple[Content, list[WrittenEquation]]:
-    """A formula that uses itself through connections becomes an unknown with an equation."""
+    """Return a formula that uses itself through connections becomes an unknown with an equation."""
     content, loops = content.copy(), []
     while True:
         formulas = _formulas(content)
@@ -190,7 +190,7 @@ def _make_unknown(content: Content, name: str) -> None:
 
 
 def _inserting(formulas: Mapping[str, Expression]) -> Rewriter:
-    """What replaces the name of a formula by the formula."""
+    """Return what replaces the name of a formula by the formula."""
     done: dict[str, Expression] = {}
     insert = Rewriter(lambda node: done.get(node.path) if isinstance(node, Name) else None)
     for name in order_formulas(formulas, list(formulas)):

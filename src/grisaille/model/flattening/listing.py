@@ -16,7 +16,7 @@ from grisaille.model.whens import Reset, When
 
 
 def flatten_lists(owner: str, items: Any, position: str = "") -> Iterator[Any]:
-    """Equations and connections out of nested lists, arrays and generators."""
+    """Yield equations and connections out of nested lists, arrays and generators."""
     if isinstance(items, Equation | Connection | When):
         yield items
     elif isinstance(items, Reset):
@@ -44,12 +44,12 @@ def flatten_lists(owner: str, items: Any, position: str = "") -> Iterator[Any]:
 
 
 def list_equations(owner: str, items: Any) -> tuple[Any, ...]:
-    """The equations and connections in a class body's list."""
+    """Return the equations and connections in a class body's list."""
     return tuple(flatten_lists(owner, items))
 
 
 def list_initial(owner: str, items: Any) -> tuple[Equation, ...]:
-    """The equations of the first instant in a class body's list."""
+    """Return the equations of the first instant in a class body's list."""
     if isinstance(items, Equation):
         items = [items]
     if not isinstance(items, list | tuple | np.ndarray):
@@ -65,7 +65,7 @@ def list_initial(owner: str, items: Any) -> tuple[Equation, ...]:
 
 
 def check_written(owner: str, written: Iterable[Any], listed: Iterable[Any]) -> None:
-    """Refuses equations and connections that were written but listed nowhere."""
+    """Refuse equations and connections that were written but listed nowhere."""
     items = list(listed)
     kept = {id(item) for item in (*items, *_actions(items))}
     everything = list(written)
@@ -96,7 +96,7 @@ def check_listed(owner: str, listed: list[Equation | When | Connection], recorde
 
 
 def missing_super(cls: type, listed: list[Equation | When | Connection], recorder: Recorder) -> list[str]:
-    """A sentence for each ancestor whose equations the class replaced instead of extending."""
+    """Return a sentence for each ancestor whose equations the class replaced instead of extending."""
     kept = {id(item) for item in listed}
     hints = []
     for ancestor in cls.__mro__[1:]:

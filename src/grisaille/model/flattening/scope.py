@@ -38,7 +38,7 @@ class Scope:
         self.resolve = Rewriter(self.find)
 
     def name_of(self, thing: End | Model) -> str | None:
-        """The full name of a member, of something below it, or ``None`` when it belongs to another model."""
+        """Return the full name of a member, of something below it, or ``None`` when it belongs to another model."""
         if isinstance(thing, Reference | ConnectorView):
             root, path = (thing.root, thing.path) if isinstance(thing, Reference) else (thing._root, thing._path)
             if root is self.self_object:
@@ -52,7 +52,7 @@ class Scope:
         return None if name is None else Name(name)
 
     def open(self, expression: Expression) -> Expression:
-        """The definition of a named formula: resolved inside, not replaced by its own name."""
+        """Return the definition of a named formula: resolved inside, not replaced by its own name."""
         if isinstance(expression, Call):
             return expression.rebuilt(tuple(self.resolve(a) for a in expression.arguments))
         return self.resolve(expression)

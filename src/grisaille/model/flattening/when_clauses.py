@@ -18,7 +18,7 @@ from grisaille.model.whens import OF_EVENTS
 
 
 def flat_whens(content: Content, insert: Rewriter) -> tuple[FlatWhen, ...]:
-    """Every ``when`` in flat names."""
+    """Return every ``when`` in flat names."""
     whens = tuple(_when(content, w, insert) for w in content.whens)
     _refuse_shared_targets(content, whens)
     assigned = {a.target for w in whens for c in w.clauses for a in c.actions}
@@ -32,12 +32,12 @@ def flat_whens(content: Content, insert: Rewriter) -> tuple[FlatWhen, ...]:
 
 
 def start_parameters(content: Content, insert: Callable[[Expression], Expression]) -> dict[str, FlatParameter]:
-    """Discrete variables as constants at their start."""
+    """Return discrete variables as constants at their start."""
     return {n: FlatParameter(n, insert(d.start), d.unit, d.description) for n, d in content.discretes.items()}
 
 
 def is_of_events(formula: Expression, discretes: Iterable[str]) -> bool:
-    """Whether a formula has a meaning at events only."""
+    """Return whether a formula has a meaning at events only."""
     known = set(discretes)
     return any(
         isinstance(node, Call) and node.operation in OF_EVENTS and not _is_pre_of(node, known)

@@ -31,7 +31,7 @@ _HARMLESS: dict[str, tuple[int, float]] = {
 
 
 def guard(roots: Sequence[Expression]) -> list[Expression]:
-    """The same formulas with guarded branches; unchanged objects where there is nothing to guard."""
+    """Return the same formulas with guarded branches; unchanged objects where there is nothing to guard."""
     nodes = list(postorder(roots))
     if not any(isinstance(node, Call) and node.operation == "where" for node in nodes):
         return list(roots)
@@ -44,7 +44,8 @@ def guard(roots: Sequence[Expression]) -> list[Expression]:
 
 
 def _multiply(nodes: list[Expression], roots: Sequence[Expression]) -> bool:
-    """Whether copies for each branch would grow out of hand: of every node one for each way of branches to it."""
+    """Return whether copies for each branch would grow out of hand: of every node one for each way of branches to it.
+    """
     ways: dict[int, set[int]] = {id(node): set() for node in nodes}
     numbers: dict[tuple[int, int, int], int] = {}
     for root in roots:
@@ -66,7 +67,7 @@ def _multiply(nodes: list[Expression], roots: Sequence[Expression]) -> bool:
 
 
 def _guarded_once(roots: Sequence[Expression]) -> list[Expression]:
-    """Every operation once, kept from harm where no branch needs it."""
+    """Return every operation once, kept from harm where no branch needs it."""
     needs = Needs(roots)
     done: dict[int, Expression] = {}
     for node in needs.order:
@@ -97,7 +98,7 @@ def _guarded(node: Expression, done: dict[int, Expression]) -> Expression:
 
 
 def _inside(branch: Expression, taken: Expression) -> Expression:
-    """``branch`` with every singular operation evaluated at a harmless point unless ``taken``."""
+    """Return ``branch`` with every singular operation evaluated at a harmless point unless ``taken``."""
     done: dict[int, Expression] = {}
 
     def change(node: Expression) -> Expression | None:
@@ -128,7 +129,7 @@ def _is_singular(node: Call) -> bool:
 
 
 def _is_bounded_away(node: Expression) -> bool:
-    """Whether a formula cannot come near zero, since it is written as at least a positive number."""
+    """Return whether a formula cannot come near zero, since it is written as at least a positive number."""
     if not isinstance(node, Call):
         return isinstance(node, Constant) and node.value > 0
     if node.operation == "maximum" or node.data == LARGER:

@@ -28,7 +28,7 @@ Inspect = Callable[[Call, list[ca.SX], ca.SX], ca.SX]
 def lower(
     roots: Sequence[Expression], leaf: Leaf, differentiate: Differentiate | None = None, inspect: Inspect | None = None
 ) -> list[ca.SX]:
-    """The ``SX`` of each root; shared sub-formulas are shared in the result.
+    """Return the ``SX`` of each root; shared sub-formulas are shared in the result.
 
     ``inspect`` sees every operation with its lowered arguments and value, and gives the value to use.
     """
@@ -64,7 +64,7 @@ def lower(
 
 
 def evaluate(roots: Sequence[Expression], values: Mapping[str, float]) -> list[float]:
-    """The numbers of formulas without ``der`` at given values of the names in them."""
+    """Return the numbers of formulas without ``der`` at given values of the names in them."""
     lowered = lower(roots, lambda path: ca.SX(values[path]))
     return [float(ca.evalf(value)) for value in lowered]
 
@@ -83,7 +83,8 @@ GROWING_OPERATIONS = frozenset((ca.OP_EXP, ca.OP_POW, ca.OP_CONSTPOW, ca.OP_SINH
 
 
 def _quotient(_data: Data, above: ca.SX, below: ca.SX) -> ca.SX:
-    """a / b; in 1 + exp(x) the exponent is kept from overflow: the quotient is zero there, its slope inf / inf."""
+    """Return a / b; in 1 + exp(x) the exponent is kept from overflow: the quotient is zero there, its slope inf / inf.
+    """
     if below.is_scalar() and below.op() == ca.OP_ADD:
         first, second = below.dep(0), below.dep(1)
         if second.is_constant():
@@ -94,7 +95,7 @@ def _quotient(_data: Data, above: ca.SX, below: ca.SX) -> ca.SX:
 
 
 def _may_grow(formula: ca.SX) -> bool:
-    """Whether what is divided may be as large as an exponential: exp(x) / (1 + exp(x)) is one, not zero."""
+    """Return whether what is divided may be as large as an exponential: exp(x) / (1 + exp(x)) is one, not zero."""
     function = ca.Function("divided", [ca.vertcat(*ca.symvar(formula))], [formula])
     return any(function.instruction_id(k) in GROWING_OPERATIONS for k in range(function.n_instructions()))
 
@@ -118,7 +119,8 @@ MARK_VALUES = {BEND_MARK: 1.0, SMOOTH_MARK: 2.0}
 
 
 def _reaches(size: float, a: ca.SX, b: ca.SX) -> ca.SX:
-    """``a >= b`` as 1 or 0, not to be taken for a switch: the passes that look for jumps see no relation in it."""
+    """Return ``a >= b`` as 1 or 0, not to be taken for a switch: the passes that look for jumps see no relation in it.
+    """
     # 0 - a is -0 at a = 0, which copysign takes for negative: what is added makes every zero positive
     return (size + ca.SX.binary(ca.OP_COPYSIGN, ca.SX(size), a - b + 1e-300)) / (2 * size)
 

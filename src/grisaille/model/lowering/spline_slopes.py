@@ -56,7 +56,7 @@ def monotone_slopes(xs: Sequence[float], ys: Sequence[ca.SX], is_periodic: bool)
 
 
 def _mean(h1: float, h2: float, s1: ca.SX, s2: ca.SX) -> ca.SX:
-    """The harmonic mean of secants of one sign."""
+    """Return the harmonic mean of secants of one sign."""
     w1, w2 = 2 * h2 + h1, h2 + 2 * h1
     together = s1 * s2 > 0
     # the quotient is taken at harmless secants where it is not meant, so that its derivatives are finite there too
@@ -65,7 +65,8 @@ def _mean(h1: float, h2: float, s1: ca.SX, s2: ca.SX) -> ca.SX:
 
 
 def _end(h1: float, h2: float, s1: ca.SX, s2: ca.SX) -> ca.SX:
-    """The slope of the parabola through three points, between zero and three times the secant of the first two."""
+    """Return the slope of the parabola through three points, between zero and three times the secant of the first two.
+    """
     slope = ((2 * h1 + h2) * s1 - h1 * s2) / (h1 + h2)
     steep = MAX_END_SLOPE * s1
     is_wrong, is_steep = slope * s1 <= 0, (slope - steep) * s1 > 0

@@ -27,7 +27,7 @@ Held = Callable[[ca.SX], ca.SX]
 
 
 def lower_table(data: tuple[Any, ...], x: ca.SX, *values: ca.SX, held: Held | None = None) -> ca.SX:
-    """y(x); ``data`` is (kind, outside, xs, ys), with None for ys where ``values`` are formulas."""
+    """Return y(x); ``data`` is (kind, outside, xs, ys), with None for ys where ``values`` are formulas."""
     kind, outside, xs, numbers = data
     ys = _closed([ca.SX(v) for v in numbers] if numbers is not None else list(values), xs, outside)
     place = _Place(xs, outside, x, held, is_linear=kind == "linear")
@@ -40,7 +40,7 @@ def lower_table(data: tuple[Any, ...], x: ca.SX, *values: ca.SX, held: Held | No
 def lower_table2(
     data: tuple[Any, ...], x: ca.SX, y: ca.SX, *values: ca.SX, held: tuple[Held | None, Held | None] = (None, None)
 ) -> ca.SX:
-    """z(x, y), bilinear; ``data`` is (kind, outside, xs, ys, values), with None for values that are formulas."""
+    """Return z(x, y), bilinear; ``data`` is (kind, outside, xs, ys, values), with None for values that are formulas."""
     _, outside, xs, ys, numbers = data
     across, along = (outside, outside) if isinstance(outside, str) else outside
     columns = len(ys) - (along == "repeat")
@@ -53,7 +53,7 @@ def lower_table2(
 
 
 def _closed(values: list[ca.SX | list[ca.SX]], xs: Sequence[float], outside: str) -> list[ca.SX | list[ca.SX]]:
-    """One value for each knot: a table that repeats itself ends where it began."""
+    """Return one value for each knot: a table that repeats itself ends where it began."""
     return [*values, values[0]] if outside == "repeat" and len(values) == len(xs) - 1 else values
 
 
@@ -98,7 +98,7 @@ class _Place:
         return weights
 
     def cubic(self, ys: Sequence[ca.SX], slopes: Sequence[ca.SX]) -> ca.SX:
-        """The piecewise cubic with these values and slopes at the knots."""
+        """Return the piecewise cubic with these values and slopes at the knots."""
         t = _sum(on * share for on, share in zip(self.on, self._shares(), strict=True))
         rows = []
         for k, h in enumerate(self.h):
@@ -116,7 +116,7 @@ class _Place:
         return inside + (1 - self.passed[0]) * first + self.passed[-1] * last
 
     def _shares(self) -> list[ca.SX]:
-        """How far x is along each segment, zero at its beginning and one at its end."""
+        """Return how far x is along each segment, zero at its beginning and one at its end."""
         return [
             (self.x - knot - self.period * passed) / h if self.period else (self.x - knot) / h
             for knot, passed, h in zip(self.xs, self.passed, self.h, strict=False)
@@ -124,7 +124,7 @@ class _Place:
 
 
 def _separated(count: ca.SX, n: int, outside: str) -> list[ca.SX]:
-    """The switches again from how many of them were passed."""
+    """Return the switches again from how many of them were passed."""
     if outside == "repeat":
         return [ca.floor((count - (k + 0.5)) / n) + 1 for k in range(n)]
     return [count >= k + 0.5 for k in range(n)]

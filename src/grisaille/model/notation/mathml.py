@@ -55,22 +55,22 @@ class _Markup(NamedTuple):
 
 
 def formula(root: Expression) -> Html:
-    """A formula inside the text."""
+    """Return a formula inside the text."""
     return tag("math", row(root))
 
 
 def equation(left: Expression, right: Expression) -> Html:
-    """``left = right`` on a line of its own."""
+    """Return ``left = right`` on a line of its own."""
     return tag("math", row(left), tag("mo", "="), row(right), display="block")
 
 
 def assignment(target: Expression, value: Expression) -> Html:
-    """``target ← value`` on a line of its own: what an event does."""
+    """Return ``target ← value`` on a line of its own: what an event does."""
     return tag("math", row(target), tag("mo", "←"), row(value), display="block")
 
 
 def symbol(name: str) -> Html:
-    """A full name such as ``"legs[0].m"``, ``"start(x)"`` or ``"k_p0@A"`` inside the text."""
+    """Return a full name such as ``"legs[0].m"``, ``"start(x)"`` or ``"k_p0@A"`` inside the text."""
     wrapped = re.fullmatch(r"(start|scale|noise)\((.*)\)(@.*)?", name)
     if wrapped:
         what, inner, where = wrapped.groups()
@@ -85,7 +85,7 @@ def _experiment(where: str | None) -> Html | None:
 
 
 def row(root: Expression) -> Html:
-    """The MathML of one formula, without the enclosing element."""
+    """Return the MathML of one formula, without the enclosing element."""
     done: dict[int, _Markup] = {}
     for node in postorder((root,)):
         part = _one(node, done)
@@ -94,7 +94,7 @@ def row(root: Expression) -> Html:
 
 
 def identifier(name: str) -> Html:
-    """A dotted name: components in front of the symbol, indices as subscripts."""
+    """Return a dotted name: components in front of the symbol, indices as subscripts."""
     if is_correlation(name):
         what, _, inside = name[:-1].partition("(")
         return tag("mrow", identifier(what), _fenced(joined(map(identifier, inside.split(", ")), tag("mo", ","))))
@@ -112,7 +112,9 @@ def _subscripted(part: str, accent: Callable[[Html], Html] = lambda base: base) 
 
 
 def _split(part: str) -> tuple[str, str]:
-    """``k_p0[2]`` is k with p0,2 below; digits at the end of a single letter go below too; several words are words."""
+    """Return ``k_p0[2]`` is k with p0,2 below; digits at the end of a single letter go below too; several words are
+    words.
+    """
     name, _, index = part.partition("[")
     base, _, below = name.strip("_").partition("_")
     if "_" in below and len(base) > SHORT and base not in GREEK:
@@ -223,7 +225,7 @@ def _function(name: Html, *arguments: _Markup) -> Html:
 
 
 def _table(node: Call, parts: list[_Markup]) -> _Markup:
-    """A vector of values names the curve, ``R(soc)``; others stand behind a semicolon."""
+    """Return a vector of values names the curve, ``R(soc)``; others stand behind a semicolon."""
     looked_up, values = table_arguments(node)
     before, after = parts[: len(looked_up)], parts[len(looked_up) :]
     names = ["" if isinstance(v, Call | Constant) else v.leaf_text() for v in values]
@@ -235,7 +237,7 @@ def _table(node: Call, parts: list[_Markup]) -> _Markup:
 
 
 def _delayed(node: Call, part: _Markup, tau: _Markup) -> _Markup:
-    """``u(t − τ)``; a formula stands in brackets with the instant below, what held before is left out."""
+    """Return ``u(t − τ)``; a formula stands in brackets with the instant below, what held before is left out."""
     earlier = tag("mrow", tag("mi", "t"), tag("mo", "−"), _wrapped(tau, _PRODUCT, sign=False))
     if isinstance(node.arguments[0], Call):
         return _Markup(tag("msub", _fenced(part.markup, "[", "]"), earlier), _ATOM)

@@ -17,7 +17,7 @@ Row = tuple[str, ...]
 
 
 def summarize(content: Content) -> str:
-    """One line: the class and its values."""
+    """Return one line: the class and its values."""
     values = [
         f"{name}={number(p.value.value)}" for name, p in content.parameters.items() if isinstance(p.value, Constant)
     ]
@@ -26,7 +26,7 @@ def summarize(content: Content) -> str:
 
 
 def describe(content: Content) -> str:
-    """The whole model, section by section."""
+    """Return the whole model, section by section."""
     own = {name for name, output in content.outputs.items() if is_variable(output)}
     variables = (v for v in content.variables.values() if v.name not in own)
     sections = [
@@ -51,7 +51,7 @@ def describe(content: Content) -> str:
 
 
 def is_variable(output: FlatOutput) -> bool:
-    """Whether an equation, not a definition, determines the output."""
+    """Return whether an equation, not a definition, determines the output."""
     return isinstance(output.definition, Name) and output.definition.path == output.name
 
 
@@ -78,7 +78,7 @@ def _discrete(d: FlatDiscrete) -> Row:
 
 
 def when_lines(occasion: WhenClause) -> list[str]:
-    """A ``when`` as lines: its conditions, and below each what is done."""
+    """Return a ``when`` as lines: its conditions, and below each what is done."""
     lines = []
     for k, branch in enumerate(occasion.branches):
         lines.append(f"{'otherwise when' if k else 'when'} {render(branch.condition)}:")

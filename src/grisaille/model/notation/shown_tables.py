@@ -30,7 +30,7 @@ class ShownTable:
 
 
 def shown_tables(content: Content) -> list[ShownTable]:
-    """Every table in the equations and formulas of a model."""
+    """Return every table in the equations and formulas of a model."""
     found: dict[str, ShownTable] = {}
     for root in content.formulas():
         for node in postorder((root,)):

@@ -19,7 +19,7 @@ _LONGEST = 4000
 
 
 def render(root: Expression) -> str:
-    """The text of one formula."""
+    """Return the text of one formula."""
     done: dict[int, tuple[str, int]] = {}
     for node in postorder((root,)):
         text, level = _one(node, done)
@@ -28,7 +28,7 @@ def render(root: Expression) -> str:
 
 
 def number(value: float) -> str:
-    """The shortest text that reads back as the same number: ``2``, ``0.3``, ``1e-06``."""
+    """Return the shortest text that reads back as the same number: ``2``, ``0.3``, ``1e-06``."""
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
@@ -75,7 +75,7 @@ def _function(node: Call, arguments: list[str]) -> str:
 
 
 def _table(node: Call, arguments: list[str]) -> list[str]:
-    """What a table is looked up by, its points or its values, and what is not usual about it."""
+    """Return what a table is looked up by, its points or its values, and what is not usual about it."""
     n = 1 if node.operation == "table" else 2
     looked_up, values = arguments[:n], arguments[n:]
     points = f"{len(node.data[2])} points" if n == 1 else "grid"
@@ -89,7 +89,7 @@ def _table(node: Call, arguments: list[str]) -> list[str]:
 
 
 def common_vector(names: Sequence[str]) -> str:
-    """The vector or matrix whose elements, all of these and in order, are named; "" where there is none."""
+    """Return the vector or matrix whose elements, all of these and in order, are named; "" where there is none."""
     base, _, _ = names[0].rpartition("[")
     shape = names[-1][len(base) :].strip("[]").split(",")
     if not base or not all(part.isdigit() for part in shape):

@@ -23,13 +23,13 @@ MAX_ROWS = 200
 
 
 def typeset(content: Content) -> Html:
-    """The whole model: equations first, then what its symbols are."""
+    """Return the whole model: equations first, then what its symbols are."""
     title = tag("p", tag("strong", content.name), f": {content.description}" if content.description else None)
     return tag("div", title, equations(content), *symbols(content), class_="grisaille-model")
 
 
 def equations(content: Content) -> Html:
-    """Numbered, in the order in which they were written; then connections."""
+    """Return the equations, numbered in the order in which they were written; then connections."""
     lines = [equation(law.left, law.right) for law in content.equations[:MAX_ROWS]]
     lines += [tag("code", f"connect({', '.join(joint.ends)})") for joint in content.joints[:MAX_ROWS]]
     lines += [
@@ -57,7 +57,7 @@ def _branch(word: str, branch: WhenBranch) -> Html:
 
 
 def symbols(content: Content) -> Iterable[Html]:
-    """A table for each kind of member."""
+    """Return a table for each kind of member."""
     own = {name for name, output in content.outputs.items() if is_variable(output)}
     variables = [v for v in content.variables.values() if v.name not in own]
     yield from _listed("Outputs", ("", "definition", "unit", "noise", ""), map(_output, content.outputs.values()))
@@ -78,7 +78,7 @@ def symbols(content: Content) -> Iterable[Html]:
 
 
 def _listed(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterable[Html]:
-    """The table without its empty columns; nothing when there are no rows."""
+    """Return the table without its empty columns; nothing when there are no rows."""
     listed = list(rows)
     if not listed:
         return
@@ -126,7 +126,7 @@ def _output(o: FlatOutput) -> tuple[Any, ...]:
 
 
 def typeset_law(law: Law) -> Html:
-    """A law with its formulas, as it is written in Python."""
+    """Return a law with its formulas, as it is written in Python."""
     inside = [
         joined((f"{name} = ", typeset_law(value) if isinstance(value, Law) else formula(as_expression(value))))
         for name, value in given_arguments(law)

@@ -32,13 +32,13 @@ class DeclaredNames(Protocol):
     """What is asked about the names of a model."""
 
     def is_known(self, name: str) -> bool:
-        """Whether it is declared, or scalars below it are."""
+        """Return whether it is declared, or scalars below it are."""
 
     def scalars(self, name: str) -> list[str]:
-        """The scalars of an array or a record; a scalar itself."""
+        """Return the scalars of an array or a record; a scalar itself."""
 
     def structure(self, name: str) -> Value:
-        """The value of a name before any statement."""
+        """Return the value of a name before any statement."""
 
 
 class AssignedNames:
@@ -53,7 +53,7 @@ class AssignedNames:
         self.roots = sorted(n for n in candidates if not any(above in candidates for above in _above(n)))
 
     def _root(self, node: tree.Reference) -> str:
-        """The shortest beginning of a reference that is a name."""
+        """Return the shortest beginning of a reference that is a name."""
         path = ""
         for part in unquoted(node).parts:
             path = f"{path}.{part.name}" if path else part.name
@@ -62,7 +62,7 @@ class AssignedNames:
         return ""
 
     def entered(self, first: Callable[[str], Any]) -> Local:
-        """What is held before the first statement: ``first(scalar)`` for each that is set, else what it is."""
+        """Return what is held before the first statement: ``first(scalar)`` for each that is set, else what it is."""
         own = set(self.scalars)
         entered = {
             root: mapped(root, self.names.structure(root), lambda n, v: first(n) if n in own else v)
@@ -71,7 +71,7 @@ class AssignedNames:
         return {**entered, ENTERED_KEY: _Entered(frozenset(self.roots))}
 
     def left(self, local: Local) -> dict[str, Value]:
-        """The scalars that are set, with their values after the last statement."""
+        """Return the scalars that are set, with their values after the last statement."""
         return {name: self._held(name, local) for name in self.scalars}
 
     def _held(self, name: str, local: Local) -> Value:
@@ -83,7 +83,7 @@ class AssignedNames:
 
 
 def untouched(local: Local) -> Local:
-    """Local values without those that statements of a model have set: what ``pre`` asks for is none of them."""
+    """Return local values without those that statements of a model have set: what ``pre`` asks for is none of them."""
     own = entered_names(local)
     return {name: value for name, value in local.items() if name not in own} if own else local
 
@@ -95,7 +95,7 @@ def entered_names(local: Local) -> frozenset[str]:
 
 
 def _above(name: str) -> list[str]:
-    """``a[2].b`` and ``a[2]`` and ``a`` for ``a[2].b.c``, the nearest first."""
+    """Return ``a[2].b`` and ``a[2]`` and ``a`` for ``a[2].b.c``, the nearest first."""
     found = []
     while name := array_of(name) or name.rpartition(".")[0]:
         found.append(name)
@@ -103,7 +103,9 @@ def _above(name: str) -> list[str]:
 
 
 def scalars_meant(names: DeclaredNames, node: tree.Reference) -> list[str]:
-    """The scalars that a reference may mean: one where its subscripts are numbers, else all that they choose among."""
+    """Return the scalars that a reference may mean: one where its subscripts are numbers, else all that they choose
+    among.
+    """
     path, best = "", ""
     for part in unquoted(node).parts:
         path = f"{path}.{part.name}" if path else part.name
@@ -118,7 +120,7 @@ def scalars_meant(names: DeclaredNames, node: tree.Reference) -> list[str]:
 
 
 def targets_of(names: DeclaredNames, statements: Iterable[tree.Node]) -> list[str]:
-    """The scalars that statements set, in order."""
+    """Return the scalars that statements set, in order."""
     found: dict[str, None] = {}
     for node in tree.walk(*reversed(list(statements))):
         if isinstance(node, tree.Assign):
@@ -129,7 +131,7 @@ def targets_of(names: DeclaredNames, statements: Iterable[tree.Node]) -> list[st
 
 
 def kept_in(names: DeclaredNames, section: list[tree.Node]) -> set[str]:
-    """Scalars that statements read, or leave as they are, before they have given them a value on every path.
+    """Return scalars that statements read, or leave as they are, before they have given them a value on every path.
 
     A loop that sets entries one after the other counts as setting all of them.
     """

@@ -9,7 +9,7 @@ from grisaille.modelica.refusals import Refused
 
 
 def rewrite_breaks(section: list[tree.Node]) -> list[tree.Node]:
-    """A section in which ``break`` stands where no loop is any more: the exporter has written the loop out.
+    """Return a section in which ``break`` stands where no loop is any more: the exporter has written the loop out.
 
     Statements that follow each other, hold such a ``break`` and differ in numbers and subscripts that count up are the
     loop's; elsewhere it is refused.
@@ -39,14 +39,14 @@ _NUMBERS = re.compile(r"value=(-?[\d.]+(?:e[-+]?\d+)?)(?=[,)])|\[([\d, ]+)\](?=[
 
 
 def _shape(statement: tree.Node) -> tuple[str, list[float]]:
-    """A statement without its numbers and subscripts, and these."""
+    """Return a statement without its numbers and subscripts, and these."""
     text = re.sub(r"\bat=\d+", "", repr(statement))
     numbers = [float(n) for value, inside in _NUMBERS.findall(text) for n in (value or inside).split(",") if n.strip()]
     return _NUMBERS.sub("#", text), numbers
 
 
 def _stray_break(statement: tree.Node) -> bool:
-    """Whether a ``break`` leaves more than this statement."""
+    """Return whether a ``break`` leaves more than this statement."""
     waiting = [statement]
     while waiting:
         node = waiting.pop()

@@ -25,7 +25,7 @@ Remark = Callable[[int, str], None]
 
 
 def without_side_effects(made: tree.Class, classes: Mapping[str, tree.Class], remark: Remark) -> tree.Class:
-    """The model without what hidden states decide and what only writes files; itself where there is neither."""
+    """Return the model without what hidden states decide and what only writes files; itself where there is neither."""
     sections = (made.equations, *made.algorithms)
     called = {n.name for s in sections for n in tree.walk(*s) if isinstance(n, tree.Calling)}
     drawing, writing = (called & _doing(names, called, classes) for names in (_DRAWS, _WRITES))
@@ -37,7 +37,9 @@ def without_side_effects(made: tree.Class, classes: Mapping[str, tree.Class], re
 
 
 def _doing(names: tuple[str, ...], called: set[str], classes: Mapping[str, tree.Class]) -> set[str]:
-    """The functions whose names, or those of external functions in them, begin so, and those that call such ones."""
+    """Return the functions whose names, or those of external functions in them, begin so, and those that call such
+    ones.
+    """
     functions = {name: made for name, made in classes.items() if made.kind == "function"}
     calls = {
         name: {n.name for s in made.algorithms for n in tree.walk(*s) if isinstance(n, tree.Calling)}
@@ -54,7 +56,7 @@ def _doing(names: tuple[str, ...], called: set[str], classes: Mapping[str, tree.
 
 
 def _without_draws(made: tree.Class, drawing: set[str], remark: Remark) -> tree.Class:
-    """The model without the variables that draws set and nothing reads."""
+    """Return the model without the variables that draws set and nothing reads."""
     sections = (made.equations, *made.algorithms)
     assigned = [(s, name) for section in sections for s in tree.walk(*section) if (name := _target(s))]
     drawn = {name for s, name in assigned if _calls(s, drawing)}
@@ -73,7 +75,7 @@ def _without_draws(made: tree.Class, drawing: set[str], remark: Remark) -> tree.
 
 
 def _without_files(made: tree.Class, writing: set[str], remark: Remark) -> tree.Class:
-    """The model without statements that call a function only for the file that it writes."""
+    """Return the model without statements that call a function only for the file that it writes."""
 
     def is_left_out(node: tree.Node) -> bool:
         found = isinstance(node, tree.Do) and node.call.name in writing
@@ -89,7 +91,7 @@ def _calls(node: tree.Node, names: set[str]) -> bool:
 
 
 def _target(node: tree.Node) -> str:
-    """The scalar variable that a statement or an equation sets."""
+    """Return the scalar variable that a statement or an equation sets."""
     left = node.target if isinstance(node, tree.Assign) else node.left if isinstance(node, tree.Equal) else None
     return left.path if isinstance(left, tree.Reference) else ""
 
@@ -100,7 +102,7 @@ def _changed(made: tree.Class, is_left_out: Callable[[tree.Node], bool]) -> tree
 
 
 def _without(nodes: list[tree.Node], is_left_out: Callable[[tree.Node], bool]) -> list[tree.Node]:
-    """A section without some statements, and without what of ``when`` and ``if`` is then empty."""
+    """Return a section without some statements, and without what of ``when`` and ``if`` is then empty."""
     found: list[tree.Node] = []
     for node in nodes:
         if isinstance(node, tree.If | tree.When):

@@ -37,7 +37,7 @@ class _Clock:
 
 
 def without_clocks(text: str) -> str:
-    """The text with events in place of clocks; as it is where that is not the same."""
+    """Return the text with events in place of clocks; as it is where that is not the same."""
     if not re.search(r"(?<![\w.])Clock\b", without_words(text)):
         return text
     changed = _with_conditions_before(text)
@@ -61,7 +61,7 @@ def without_clocks(text: str) -> str:
 
 
 def _with_conditions_before(text: str) -> str:
-    """What is held in the condition of a clock is what it was before the tick."""
+    """Return what is held in the condition of a clock is what it was before the tick."""
     bare = without_words(text)
     edits: list[Edit] = []
     for made in re.finditer(r"(?<![\w.])Clock\s*\(", bare):
@@ -72,7 +72,7 @@ def _with_conditions_before(text: str) -> str:
 
 
 def _with_calls(text: str, name: str, written: Callable[[list[str]], str | None]) -> str:
-    """Every call of a function of one argument written anew, the innermost first."""
+    """Return every call of a function of one argument written anew, the innermost first."""
     while True:
         bare = without_words(text)
         calls = [m for m in re.finditer(rf"(?<![\w.]){name}\s*\(", bare)]
@@ -103,7 +103,7 @@ def _held(arguments: list[str]) -> str | None:
 
 
 def _sampled(arguments: list[str]) -> str | None:
-    """``sample(x)`` is the value just before; ``sample(start, period)`` stays."""
+    """Return ``sample(x)`` is the value just before; ``sample(start, period)`` stays."""
     if len(arguments) != 1:
         return None
     if arguments[0] == "time":
@@ -112,7 +112,7 @@ def _sampled(arguments: list[str]) -> str | None:
 
 
 def _clock(written: str, known: dict[str, _Clock]) -> _Clock | None:
-    """The clock that an expression is; None where it is none, or not known."""
+    """Return the clock that an expression is; None where it is none, or not known."""
     written = written.strip()
     if written in known:
         return known[written]

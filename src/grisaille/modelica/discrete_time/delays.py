@@ -69,7 +69,7 @@ _CONTINUOUS = ("der", "delay", "spatialDistribution")
 
 
 def with_rows(made: tree.Class, enumerations: Mapping[str, Value]) -> tree.Class:
-    """A model in which delays of discrete variables are rows; the model itself where there is none."""
+    """Return a model in which delays of discrete variables are rows; the model itself where there is none."""
     given = (c.value for c in made.components if c.value is not None)
     if not any(isinstance(n, tree.Calling) and n.name == "delay" for n in tree.walk(*made.equations, *given)):
         return made
@@ -107,7 +107,7 @@ class _DelayedRows:
                 found = True
 
     def is_discrete(self, node: tree.Node) -> bool:
-        """Whether a value changes at events only."""
+        """Return whether a value changes at events only."""
         nodes = list(tree.walk(node))
         if any(isinstance(n, tree.Calling) and n.name in _CONTINUOUS for n in nodes):
             return False
@@ -117,7 +117,7 @@ class _DelayedRows:
         return any(path in self.discrete or path in self.enumerations for path in tree.references(node))
 
     def model(self) -> tree.Class:
-        """The model with rows."""
+        """Return the model with rows."""
         equations = [self._changed(e) for e in self.made.equations]
         components = [c if c.value is None else replace(c, value=self._changed(c.value)) for c in self.made.components]
         if not self.added:

@@ -34,7 +34,7 @@ class DiscreteDefinition:
 def assign(
     candidates: list[list[DiscreteDefinition]],
 ) -> tuple[dict[str, DiscreteDefinition], list[list[DiscreteDefinition]]]:
-    """Definitions by name, and the equations that were left over."""
+    """Return definitions by name, and the equations that were left over."""
     open_in: dict[str, list[int]] = {}
     for k, choices in enumerate(candidates):
         for choice in choices:
@@ -61,7 +61,7 @@ def assign(
 
 
 def in_order(definitions: dict[str, DiscreteDefinition], uses: Callable[[tree.Node], list[str]]) -> list[str]:
-    """Names, each after those its formula uses; a circle is refused."""
+    """Return names, each after those its formula uses; a circle is refused."""
 
     def circle(name: str, other: str) -> Refused:
         return Refused(definitions[name].at, f"'{name}' and '{other}' change at events and are defined by each other")
@@ -74,7 +74,7 @@ Group = tuple[list[tuple[Condition, list[WrittenAction]]], int]
 
 
 def taken_apart(groups: list[Group]) -> list[Group]:
-    """The events, those taken apart that need each other's new values where no variable does."""
+    """Return the events, those taken apart that need each other's new values where no variable does."""
     owner = {target: k for k, (branches, _) in enumerate(groups) for target in _targets(branches)}
     needs = {target: _needs(groups[k][0], target, owner) for target, k in owner.items()}
     _refuse_circles(groups, owner, needs)
@@ -102,7 +102,7 @@ def _lasts(branches: list[tuple[Condition, list[WrittenAction]]]) -> bool:
 
 
 def _needs(branches: list[tuple[Condition, list[WrittenAction]]], target: str, known: Iterable[str]) -> set[str]:
-    """Variables without whose new values the one of the target is not known."""
+    """Return variables without whose new values the one of the target is not known."""
     values = [a.value for _, actions in branches for a in actions if _is_of(a, target)]
     names = {n.path for n in postorder(_without_pre([*(c for c, _ in branches), *values])) if isinstance(n, Name)}
     return names & set(known) - ({target} if _lasts(branches) else set())
@@ -136,7 +136,7 @@ def _refuse_circles(groups: list[Group], owner: dict[str, int], needs: dict[str,
 
 
 def _by_target(group: Group) -> list[Group]:
-    """One ``when`` for each variable, with all conditions; what states become is with the first."""
+    """Return one ``when`` for each variable, with all conditions; what states become is with the first."""
     branches, at = group
     found: list[Group] = []
     for k, target in enumerate(_targets(branches)):

@@ -35,12 +35,12 @@ class FittedText:
 
     @property
     def whole(self) -> str:
-        """The text, with that of the original where it stands below."""
+        """Return the text, with that of the original where it stands below."""
         return f"{self.own}\n{ORIGINAL_LINE}\n{self.below}" if self.below else self.own
 
 
 def fitted_model(text: str) -> FittedText | None:
-    """What a text says that ``to_modelica`` has written; None where it is another one."""
+    """Return what a text says that ``to_modelica`` has written; None where it is another one."""
     if not text.startswith(FIRST_LINE):
         return None
     own, _, below = text.partition(f"\n{ORIGINAL_LINE}\n")
@@ -52,7 +52,8 @@ def fitted_model(text: str) -> FittedText | None:
 
 
 def find_original(fitted: FittedText, folders: Sequence[Path], label: str) -> Path | None:
-    """The file of the original, beside the fitted one or in a folder; None where its library stands in a folder."""
+    """Return the file of the original, beside the fitted one or in a folder; None where its library stands in a folder.
+    """
     name, first = fitted.file, fitted.base.partition(".")[0]
     if name and not Path(name).is_absolute() and ".." not in Path(name).parts:
         for folder in folders:
@@ -70,7 +71,7 @@ def find_original(fitted: FittedText, folders: Sequence[Path], label: str) -> Pa
 
 
 def with_values(content: Content, fitted: FittedText, label: str) -> Content:
-    """The content of the original with the values of a fitted model; its starts are demands."""
+    """Return the content of the original with the values of a fitted model; its starts are demands."""
     meant = _Names(content)
     values: dict[str, float] = {}
     starts: dict[str, float] = {}
@@ -98,7 +99,7 @@ class _Names:
         self._tables = [{_unquoted(name): name for name in table} for table in tables]
 
     def scalars(self, name: str, node: tree.Node, is_start: bool, label: str) -> Iterator[tuple[str, Any]]:
-        """Each with its value; entries of an array by their numbers."""
+        """Yield each with its value; entries of an array by their numbers."""
         known = self._tables[is_start]
         if not isinstance(node, tree.Braces):
             if name not in known:
@@ -127,7 +128,7 @@ def _entries(node: tree.Node, index: tuple[int, ...] = ()) -> Iterator[tuple[tup
 
 
 def _numbers_below(name: str, path: tuple[str, ...]) -> tuple[int, ...] | None:
-    """``(2,)`` for ``legs[2].m`` under ``("legs", "m")``; None for other names."""
+    """Return ``(2,)`` for ``legs[2].m`` under ``("legs", "m")``; None for other names."""
     if not name.startswith(path[0]):
         return None
     try:

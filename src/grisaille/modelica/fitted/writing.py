@@ -58,7 +58,7 @@ class FittedValues:
 def extension(
     name: str, origin: ModelicaOrigin, modifiers: Sequence[Modifier], values: FittedValues, head: Sequence[str]
 ) -> str:
-    """The text of a model called ``name``.
+    """Return the text of a model called ``name``.
 
     head : lines of comments above it
     """
@@ -77,7 +77,7 @@ def extension(
 
 
 def quoted(name: str) -> str:
-    """A name as Modelica writes it: between quotes unless it is plain."""
+    """Return a name as Modelica writes it: between quotes unless it is plain."""
     if _NAME.fullmatch(name) and name not in _WORDS and name.isascii():
         return name
     if re.fullmatch(r"'(?:[^'\\]|\\.)*'", name):
@@ -113,7 +113,7 @@ def _flat_lines(modifiers: Sequence[Modifier]) -> list[str]:
 
 
 def parts_of(name: str) -> list[tuple[str, tuple[int, ...]]]:
-    """``legs[2].m`` in parts: ``[("legs", (2,)), ("m", ())]``."""
+    """Return ``legs[2].m`` in parts: ``[("legs", (2,)), ("m", ())]``."""
     found: list[tuple[str, tuple[int, ...]]] = []
     at = 0
     while at < len(name):
@@ -153,7 +153,7 @@ def _single(modifier: Modifier) -> dict[str, str]:
 
 
 def _written(name: str, inner: Mapping[str, Any]) -> str:
-    """``spring(c = 8.0)`` or ``c = 8.0``."""
+    """Return ``spring(c = 8.0)`` or ``c = 8.0``."""
     inside = [
         f"{key} {text}" if isinstance(text, str) else _written(key, text) for key, text in inner.items() if key != "="
     ]
@@ -165,7 +165,7 @@ def _written(name: str, inner: Mapping[str, Any]) -> str:
 def _whole_array(
     modifier: Modifier, path: tuple[str, ...], modifiers: Sequence[Modifier], values: FittedValues
 ) -> dict[str, str]:
-    """All entries of the array to which an entry belongs; those of lists of components come first."""
+    """Return all entries of the array to which an entry belongs; those of lists of components come first."""
     known: dict[str, tuple[float, bool]] = dict(values.starts) if modifier.is_start else {
         name: (value, False) for name, value in values.parameters.items()
     }  # fmt: skip

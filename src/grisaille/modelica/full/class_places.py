@@ -54,7 +54,7 @@ class Classes:
                 self.found.setdefault(placed.name, placed)
 
     def bases(self, placed: Placed) -> list[Base]:
-        """What a class extends; of ``model A = B(…)`` it is B."""
+        """Return what a class extends; of ``model A = B(…)`` it is B."""
         bare = self.bare[placed.path]
         if placed.is_short:
             short = _SHORT.match(bare, placed.start)
@@ -62,7 +62,7 @@ class Classes:
         return [self._base(bare, m) for m in _EXTENDS.finditer(self.own(placed), placed.start, placed.end)]
 
     def own(self, placed: Placed) -> str:
-        """The text of the class's file, blank where classes inside it stand."""
+        """Return the text of the class's file, blank where classes inside it stand."""
         bare = self.bare[placed.path]
         inner = [p for p in self.found.values() if p.path == placed.path and placed.start <= p.head < placed.end]
         for p in inner:
@@ -76,7 +76,7 @@ class Classes:
         return Base(found[1], at + 1 if has else at, end_of_parentheses(bare, at + 1) if has else at)
 
     def meant(self, name: str, placed: Placed) -> Placed | None:
-        """The class that a name in another class means, looked for outwards, in imports too."""
+        """Return the class that a name in another class means, looked for outwards, in imports too."""
         scope = placed.name
         first, _, rest = name.lstrip(".").partition(".")
         while scope:
@@ -99,13 +99,13 @@ class Classes:
         return self._imported[placed.name]
 
     def around(self, path: str, at: int) -> Placed | None:
-        """The innermost class with a body in which a place lies."""
+        """Return the innermost class with a body in which a place lies."""
         holding = [p for p in self.found.values() if p.path == path and not p.is_short and p.start <= at < p.end]
         return max(holding, key=lambda p: p.start, default=None)
 
 
 def arguments(bare: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where each of the arguments begins and ends that stand between two places."""
+    """Yield where each of the arguments begins and ends that stand between two places."""
     while start < end:
         after = min(end_of_argument(bare, start), end)
         yield start, after

@@ -34,7 +34,8 @@ class Written:
     """Whether it modifies a class that is put in place of another: which components it reaches is not written."""
 
     def level(self, path: list[str]) -> int:
-        """The confidence number for the variable of this path; one more than its depth for the start of a type."""
+        """Return the confidence number for the variable of this path; one more than its depth for the start of a type.
+        """
         if self.is_inside_redeclaration and self.names and self.names[0] in path:
             return path.index(self.names[0]) + 1
         return max(len(path) - len(self.names), 0) + 1
@@ -48,12 +49,12 @@ class WrittenPlaces:
         self._tokens: dict[int, Tokens | None] = {}
 
     def start_level(self, name: str, start: Any) -> int | None:
-        """The confidence number of a start; None where its place is not known."""
+        """Return the confidence number of a start; None where its place is not known."""
         written = self._written(start, "start")
         return None if written is None else written.level(path_of(name))
 
     def binding_level(self, name: str, binding: Any) -> int | None:
-        """The confidence number of the value of a parameter."""
+        """Return the confidence number of the value of a parameter."""
         path = path_of(name)
         written = self._written(binding, path[-1])
         return None if written is None else Written((*written.names, path[-1])).level(path)
@@ -77,7 +78,7 @@ class WrittenPlaces:
 
 
 def written_before(tokens: Tokens, here: int, key: str) -> Written | None:
-    """What the modifier ``key = …`` modifies whose value begins at the token ``here``."""
+    """Return what the modifier ``key = …`` modifies whose value begins at the token ``here``."""
     k = here
     while True:
         k, opening = _outwards(tokens, k, stop_at=key)
@@ -129,7 +130,7 @@ def _outwards(tokens: Tokens, k: int, stop_at: str = "") -> tuple[int, bool]:
 
 
 def _name_before(tokens: Tokens, k: int) -> tuple[int, list[str]]:
-    """The dotted name before token k, behind which subscripts and modifiers may stand, and where it begins."""
+    """Return the dotted name before token k, behind which subscripts and modifiers may stand, and where it begins."""
     k -= 1
     while k > 0 and tokens.kinds[k] in ("]", ")"):
         k, _ = _outwards(tokens, k)
@@ -150,12 +151,12 @@ def _without_prefixes(tokens: Tokens, k: int) -> int:
 
 
 def _is_modified(tokens: Tokens, k: int) -> bool:
-    """Whether a short class is written inside a modifier."""
+    """Return whether a short class is written inside a modifier."""
     return _outwards(tokens, k)[1]
 
 
 def path_of(name: str) -> list[str]:
-    """Names of the components that lead to a variable, without subscripts."""
+    """Return names of the components that lead to a variable, without subscripts."""
     found, depth, part = [], 0, ""
     for letter in name:
         depth += (letter == "[") - (letter == "]")
@@ -168,7 +169,7 @@ def path_of(name: str) -> list[str]:
 
 
 def span_of(node: Any) -> Mapping[str, int] | None:
-    """Where an expression of the flattener's tree begins."""
+    """Return where an expression of the flattener's tree begins."""
     return next(_spans(node), None)
 
 
@@ -186,7 +187,7 @@ def _spans(root: Any) -> Iterator[Mapping[str, int]]:
 
 
 def references_in(root: Any) -> Iterator[str]:
-    """Names of variables in an expression of the flattener's tree."""
+    """Yield names of variables in an expression of the flattener's tree."""
     stack = [root]
     while stack:
         top = stack.pop()

@@ -46,12 +46,12 @@ class Conversion:
 
 
 def used_versions(text: str) -> dict[str, str]:
-    """The libraries that a library uses, with the versions it was written for."""
+    """Return the libraries that a library uses, with the versions it was written for."""
     return {name: version for uses in _USES.findall(text) for name, version in _USED.findall(uses)}
 
 
 def conversion(text: str, folder: Path, version: str | None) -> Conversion:
-    """What has other names between a version of a library and this one, whose ``package.mo`` is the text.
+    """Return what has other names between a version of a library and this one, whose ``package.mo`` is the text.
 
     version : without one, all versions that a script is there for
     """
@@ -77,7 +77,7 @@ def _texts(listed: str) -> list[str]:
 
 
 def convert_text(text: str, names: Conversion) -> str:
-    """A text with the new names of classes, those behind an alias of an import, too, and of elements."""
+    """Return a text with the new names of classes, those behind an alias of an import, too, and of elements."""
     bare = without_words(text)
     aliases = {alias or full.rpartition(".")[2]: full for alias, full in _ALIAS.findall(bare)}
     edits: list[Edit] = []
@@ -98,7 +98,7 @@ def convert_text(text: str, names: Conversion) -> str:
 
 
 def _modifiers(bare: str, at: int, renamed: Renamed) -> Iterator[Edit]:
-    """Modifiers of a component, which begin here."""
+    """Yield modifiers of a component, which begin here."""
     if bare[at : at + 1] != "(":
         return
     end = end_of_parentheses(bare, at + 1)
@@ -113,7 +113,7 @@ def _depth(part: str) -> int:
 
 
 def _elements(bare: str, elements: Mapping[str, Renamed]) -> Iterator[Edit]:
-    """``component.element`` among equations."""
+    """Yield ``component.element`` among equations."""
     for component, renamed in elements.items():
         for old, new in renamed.items():
             for found in re.finditer(rf"(?<![\w.]){component}(?:\[[^\]]*\])?\.({re.escape(old)})(?!\w)", bare):
@@ -121,7 +121,7 @@ def _elements(bare: str, elements: Mapping[str, Renamed]) -> Iterator[Edit]:
 
 
 def _new(name: str, renamed: Renamed) -> str:
-    """The new name of a class, by the longest part of it that has one."""
+    """Return the new name of a class, by the longest part of it that has one."""
     parts = name.split(".")
     for k in range(len(parts), 0, -1):
         if (new := renamed.get(".".join(parts[:k]))) is not None:

@@ -11,13 +11,13 @@ DEFINITION = f"\nfunction {NAME} input Real u; output Real y; algorithm y := u; 
 
 
 def with_named_derivatives(text: str) -> str:
-    """The text with derivatives of formulas as calls; lines stay where they are."""
+    """Return the text with derivatives of formulas as calls; lines stay where they are."""
     named = with_calls(text)
     return named if named == text else named + DEFINITION
 
 
 def with_calls(text: str) -> str:
-    """The text with derivatives of formulas as calls of a function that it does not define."""
+    """Return the text with derivatives of formulas as calls of a function that it does not define."""
     try:
         tokens = Tokens(text)
     except Refused:
@@ -32,7 +32,7 @@ def with_calls(text: str) -> str:
 
 
 def _is_of_variable(tokens: Tokens, k: int) -> bool:
-    """Whether ``a.b[2].c)`` follows."""
+    """Return whether ``a.b[2].c)`` follows."""
     depth = 0
     while True:
         kind = tokens.kinds[k]

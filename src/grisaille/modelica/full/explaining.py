@@ -22,7 +22,7 @@ _QUOTED = re.compile(r"['`]([\w.]+)['`]")
 
 
 def explain_messages(answer: Mapping[str, Any], text: str, label: str, name: str, files: Mapping[str, str]) -> str:
-    """The compiler's messages, each once, with the lines that they are about, and what else can be done."""
+    """Return the compiler's messages, each once, with the lines that they are about, and what else can be done."""
     error = str(answer["error"])
     errors = [one for one in answer.get("diagnostics") or [] if one.get("level") == "error"]
     if "because resolve/parse failed" in error and not errors:
@@ -40,7 +40,7 @@ def explain_messages(answer: Mapping[str, Any], text: str, label: str, name: str
 
 
 def damaged(answer: Mapping[str, Any]) -> dict[str, str]:
-    """Files of libraries that are no Modelica, each with what is wrong there."""
+    """Return files of libraries that are no Modelica, each with what is wrong there."""
     found: dict[str, str] = {}
     for one in answer.get("diagnostics") or []:
         if one.get("rule") == "syntax-error" and "/" in str(one.get("file")):
@@ -49,7 +49,7 @@ def damaged(answer: Mapping[str, Any]) -> dict[str, str]:
 
 
 def said_by(one: Mapping[str, Any]) -> str:
-    """The words of one message."""
+    """Return the words of one message."""
     said = _SAID.search(str(one["message"]))
     return said[1] if said else str(one["message"]).splitlines()[0]
 
@@ -62,7 +62,7 @@ def _advice(error: str, errors: list[Any]) -> Iterator[str]:
 
 
 def _line(one: Mapping[str, Any]) -> int:
-    """The line of a message: that of its picture, which is right where the compiler's own number is not."""
+    """Return the line of a message: that of its picture, which is right where the compiler's own number is not."""
     shown = _AT.search(str(one["message"]))
     return int(shown[1]) if shown else int(one["line"] or 1)
 
@@ -73,7 +73,7 @@ def _place(one: Mapping[str, Any], label: str) -> str:
 
 
 def _placed(words: str, label: str, text: str, files: Mapping[str, str]) -> Iterator[str]:
-    """Messages with their places: those that the compiler gives, else where a name in them stands."""
+    """Yield messages with their places: those that the compiler gives, else where a name in them stands."""
     *told, rest = _WHERE.split(words)
     for said, path, line in zip(told[::3], told[1::3], told[2::3], strict=True):
         yield f"line {line}: {said}" if path == label else f"{path}, line {line}: {said}"
@@ -82,7 +82,8 @@ def _placed(words: str, label: str, text: str, files: Mapping[str, str]) -> Iter
 
 
 def _line_of(words: str, text: str, files: Mapping[str, str]) -> str:
-    """``"line 3: "`` where a name that a message quotes stands in the user's text, else in the one file that has it.
+    """Return ``"line 3: "`` where a name that a message quotes stands in the user's text, else in the one file that has
+    it.
 
     Of two or three files that have it, their names; of more, nothing: the compiler does not say which it means.
     """
@@ -100,7 +101,7 @@ def _line_of(words: str, text: str, files: Mapping[str, str]) -> str:
 
 
 def _line_with(name: str, text: str) -> int:
-    """The first line of a text with a name; zero where it has none."""
+    """Return the first line of a text with a name; zero where it has none."""
     sought = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
     found = sought.search(without_words(text)) if name in text else None
     return text.count("\n", 0, found.start()) + 1 if found else 0

@@ -45,7 +45,7 @@ class Expressions:
         """The function that is being written; names there are local."""
 
     def text(self, node: object) -> str:
-        """An expression; every operation in parentheses."""
+        """Return an expression; every operation in parentheses."""
         kind, inner = node_of(node)
         if kind not in _WRITERS:
             raise Unwritable(f"the expression '{kind}' is not supported")
@@ -93,7 +93,9 @@ class Expressions:
         return "time" if full == "time" else quoted(full) + subscripts
 
     def _of_every(self, inner: Tree) -> str:
-        """``p.x[2]`` of an array p in a declaration, which the compiler takes for ``p[2].x``: ``{p[1].x[2], …}``."""
+        """Return ``p.x[2]`` of an array p in a declaration, which the compiler takes for ``p[2].x``: ``{p[1].x[2],
+        …}``.
+        """
         lost = self._lost(inner)
         if lost is None:
             return ""
@@ -108,7 +110,8 @@ class Expressions:
         return f"{{{', '.join(quoted(name) + subscripts for _, name in found)}}}"
 
     def _lost(self, inner: Tree) -> int | None:
-        """The part of a reference that has subscripts although the text has them behind the last part, which has none.
+        """Return the part of a reference that has subscripts although the text has them behind the last part, which has
+        none.
 
         Of all entries that a reference means, which the compiler writes one after the other, each has its own.
         """
@@ -125,7 +128,8 @@ class Expressions:
         return lost[0] if lost else None
 
     def _entries(self, node: Any) -> list[str] | None:
-        """``p[1].x``, ``p[2].x``, … that the compiler writes for ``p.x``, where subscripts follow in the text."""
+        """Return ``p[1].x``, ``p[2].x``, … that the compiler writes for ``p.x``, where subscripts follow in the text.
+        """
         kind, inner = node_of(node)
         if kind != "Array" or not inner["elements"]:
             return None
@@ -137,7 +141,7 @@ class Expressions:
         return [quoted(one["name"]["name"]) for _, one in found]
 
     def _reference(self, reference: Tree) -> str:
-        """``a.b[2].c`` inside a function, one name outside."""
+        """Return ``a.b[2].c`` inside a function, one name outside."""
         parts = reference["parts"]
         if self.inside is not None:
             return ".".join(quoted(part["ident"]) + self._subscripts(part["subs"]) for part in parts)
@@ -167,7 +171,8 @@ class Expressions:
         return written if least is None else f"(if {least} >= 0 then {NO_STREAM} else {written})"
 
     def _least_flow(self, inner: Tree) -> str | None:
-        """The lower bound of the flow m in a weight of ``inStream``, max(−m, 1e-7): from 0 on nothing comes from there.
+        """Return the lower bound of the flow m in a weight of ``inStream``, max(−m, 1e-7): from 0 on nothing comes from
+        there.
 
         The compiler writes these weights itself, with names without places, and leaves the bound out of account.
         """
@@ -181,7 +186,7 @@ class Expressions:
         return None if variable is None or variable["min"] is None else self.text(variable["min"])
 
     def _size(self, array: Any, which: Any) -> int | None:
-        """``size(a, 1)`` of a declared array, which a parameter may ask for although the array is a variable."""
+        """Return ``size(a, 1)`` of a declared array, which a parameter may ask for although the array is a variable."""
         (kind, inner), (_, index) = node_of(array), node_of(which)
         if kind != "VarRef" or inner["subscripts"] or "value" not in index:
             return None
@@ -234,7 +239,7 @@ class Expressions:
         raise Unwritable(f"an array of the kind '{inner['kind']}' is not supported")
 
     def _row(self, element: Any) -> str | None:
-        """``a, b`` of a row in brackets."""
+        """Return ``a, b`` of a row in brackets."""
         kind, inner = node_of(element)
         is_row = kind == "Array" and inner["kind"] == "Horizontal"
         return ", ".join(map(self.text, inner["elements"])) if is_row else None
@@ -277,7 +282,7 @@ _WRITERS: dict[str, Callable[[Expressions, Tree], str]] = {
 
 
 def quoted(name: str) -> str:
-    """A name between quotes, which may hold dots and brackets."""
+    """Return a name between quotes, which may hold dots and brackets."""
     plain = name.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{plain}'"
 
@@ -297,7 +302,7 @@ def string(text: str) -> str:
 
 
 def _enumerations(ordinals: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
-    """Literals of each enumeration by its full name, in order; not of those whose literals need their quotes."""
+    """Return literals of each enumeration by its full name, in order; not of those whose literals need their quotes."""
     found: dict[str, dict[int, str]] = {}
     for full, ordinal in sorted(ordinals.items()):  # each is told with and without quotes, the quoted one first
         kind, _, literal = full.rpartition(".")

@@ -64,7 +64,7 @@ class FlatText:
 
 
 def flat_text(flat: Tree, name: str, files: Mapping[int, str] | None = None) -> FlatText:
-    """The flat model as a package of Base Modelica.
+    """Return the flat model as a package of Base Modelica.
 
     files : texts in which start values were written, by the flattener's numbers: they say how confident a start is
     """
@@ -229,7 +229,7 @@ class _Writer(Expressions):
 
     @staticmethod
     def _is_void(variable: Tree, variability: str) -> bool:
-        """Whether a start says nothing: it stands beside a value, or nobody has written it."""
+        """Return whether a start says nothing: it stands beside a value, or nobody has written it."""
         return bool(variable["binding"]) if variability in _SETTLED else _is_made_up(variable)
 
     # --- sections ---
@@ -266,7 +266,7 @@ class _Writer(Expressions):
                     self._statement(statement, "    ", _origin(section.get("span"), ""))
 
     def _loop(self, loop: Tree, entries: list[Tree]) -> int:
-        """Equations of which only the outermost are written out, as a loop; how many they are."""
+        """Return equations of which only the outermost are written out, as a loop; how many they are."""
         origin = self.here = _origin(entries[0].get("span"), _component(entries[0].get("origin")))
         indices, body = loop["domain"]["binders"], loop["template"]["body"]
         ranges = [range(i["lower"], i["upper"] + (1 if i["step"] > 0 else -1), i["step"]) for i in indices]
@@ -299,7 +299,7 @@ class _Writer(Expressions):
         self.out.add(f"    {sides[0]} = {sides[1]};", origin)
 
     def _side(self, side: Tree, other: Tree, many: int) -> str:
-        """A side of an equation; the zero of a sum of vectors has their shape."""
+        """Return a side of an equation; the zero of a sum of vectors has their shape."""
         if many > 1 and _is_zero(side):
             shape = next((s for s in self._shapes(other) if s), None)
             if shape:
@@ -307,7 +307,7 @@ class _Writer(Expressions):
         return self.text(side)
 
     def _shapes(self, node: Any) -> Iterator[list[int]]:
-        """Shapes of the arrays below a node, from the left."""
+        """Yield shapes of the arrays below a node, from the left."""
         stack = [node]
         while stack:
             top = stack.pop()
@@ -386,7 +386,7 @@ class _Writer(Expressions):
             raise Unwritable(f"'{kind}' inside 'when' is not supported")
 
     def _target(self, target: Any) -> str:
-        """A variable that is named by a text, an entry of an array perhaps; or a reference."""
+        """Return a variable that is named by a text, an entry of an array perhaps; or a reference."""
         if not isinstance(target, str):
             return self._reference(target) if "parts" in target else self.text(target)
         entry = _ENTRY.fullmatch(target)
@@ -471,13 +471,14 @@ class _Writer(Expressions):
 
 
 def _makes_object(name: str, function: Tree) -> bool:
-    """Whether a function is the constructor of an external object, such as a table: it gives what it is called."""
+    """Return whether a function is the constructor of an external object, such as a table: it gives what it is called.
+    """
     kinds = [part["type_name"] for part in function["outputs"]]
     return function["external"] is not None and kinds in ([name], [name.rpartition(".")[2]])
 
 
 def _truths(value: Any, sizes: list[int]) -> str:
-    """One truth value for all entries, or one for each."""
+    """Return one truth value for all entries, or one for each."""
     words = ["true" if entry else "false" for entry in (value if isinstance(value, list) else [value])]
     if len(set(words)) == 1:
         return words[0]
@@ -487,7 +488,9 @@ def _truths(value: Any, sizes: list[int]) -> str:
 
 
 def _is_made_up(variable: Tree) -> bool:
-    """Whether a start is the zero that the flattener puts where nothing is declared: it stands at the declaration."""
+    """Return whether a start is the zero that the flattener puts where nothing is declared: it stands at the
+    declaration.
+    """
     span = span_of(variable["start"])
     return span is not None and span == variable.get("source_span")
 
@@ -517,7 +520,7 @@ def _origin(span: Any, component: str) -> TextOrigin:
 
 
 def _component(origin: Any) -> str:
-    """``inertia1`` for an equation of it; both ends of a connection."""
+    """Return ``inertia1`` for an equation of it; both ends of a connection."""
     if not isinstance(origin, Mapping) or len(origin) != 1:
         return ""
     ((kind, inner),) = origin.items()

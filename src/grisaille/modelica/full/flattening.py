@@ -37,7 +37,7 @@ _UNRESOLVED = re.compile(r"\bunresolved (?:type|component|function|base)|\bunkno
 def flatten(
     text: str, label: str, name: str, roots: Sequence[Path], file: Path | None = None, flattener: str = AUTO
 ) -> tuple[str, ModelicaSource]:
-    """The Base Modelica text of the model ``name``.
+    """Return the Base Modelica text of the model ``name``.
 
     roots : folders of libraries, and libraries themselves
     file : the file in one of them that the user has named, whose lines are told by number alone
@@ -102,7 +102,7 @@ class _Flattening:
         self._without: dict[str, str] = {}
 
     def answer(self, text: str) -> dict[str, Any]:
-        """The flat tree; files of libraries that are no Modelica are left out, and named."""
+        """Return the flat tree; files of libraries that are no Modelica are left out, and named."""
         text = convert_text(text, older_names(text, self.libraries))
         self._gather(text)
         remedies, refused = Remedies(), ""
@@ -154,7 +154,7 @@ class _Flattening:
         return f"{words}\nNot read, because they are no Modelica:{bad}" if bad else words
 
     def written(self, answer: Mapping[str, Any], file: Path | None) -> FlatSource:
-        """The flat model as text."""
+        """Return the flat model as text."""
         own = [int(number) for number, path in answer.get("names", {}).items() if path == self.label]
         flat = unbalanced(answer["flat"], self._own, own)
         try:
@@ -172,7 +172,7 @@ class _Flattening:
         return source_of(made, self.label, self._lines(answer, file))
 
     def _lines(self, answer: Mapping[str, Any], file: Path | None) -> Iterator[tuple[int, Lines]]:
-        """Where lines end in each file, by the compiler's numbers."""
+        """Yield where lines end in each file, by the compiler's numbers."""
         own = file.resolve() if file is not None else None
         for number, path in answer.get("names", {}).items():
             if path == self.label:

@@ -44,7 +44,9 @@ class GatheredSource(ModelicaSource):
 
 
 def gather_classes(text: str, file: Path | None) -> GatheredSource | None:
-    """The text with what it uses from other files of its package; None where that is not all flat, or not unique."""
+    """Return the text with what it uses from other files of its package; None where that is not all flat, or not
+    unique.
+    """
     package = package_of(file)
     if package is None or file is None or not is_flat(text):
         return None

@@ -27,7 +27,7 @@ class CachedFlattening:
         self._key = f"flat-{cache_folder.digest([_own_version(), *asked])[:40]}"
 
     def found(self) -> dict[str, Any] | None:
-        """What is kept and still holds; damaged entries, and those that no longer hold, are removed."""
+        """Return what is kept and still holds; damaged entries, and those that no longer hold, are removed."""
         with contextlib.suppress(OSError, CompilationError):
             for place in cache_folder.cache_locations():
                 for path in place.glob(f"{self._key}-*{cache_folder.FLAT_SUFFIX}"):
@@ -39,7 +39,7 @@ class CachedFlattening:
         return None
 
     def keep(self, made: dict[str, Any], roots: Iterable[Path], libraries: Names) -> None:
-        """Keeps what was made from the files that were read; without room for it, nothing is kept."""
+        """Keep what was made from the files that were read; without room for it, nothing is kept."""
         kept = {**made, "read": dict(_read_from(roots, libraries))}
         content = json.dumps(kept).encode()
         with contextlib.suppress(OSError, CompilationError):
@@ -48,7 +48,7 @@ class CachedFlattening:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """An entry that is intact and true of the files as they are."""
+    """Return an entry that is intact and true of the files as they are."""
     if not cache_folder.is_intact(path):
         return None
     try:
@@ -59,7 +59,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _read_from(roots: Iterable[Path], libraries: Names) -> Iterator[tuple[str, str]]:
-    """Every file that was read and every folder that was looked into, as they are."""
+    """Yield every file that was read and every folder that was looked into, as they are."""
     for root in roots:
         yield str(root.resolve()), _state(root.resolve())
     waiting = list(libraries.values())
@@ -73,7 +73,7 @@ def _read_from(roots: Iterable[Path], libraries: Names) -> Iterator[tuple[str, s
 
 
 def _state(path: Path) -> str:
-    """The hash of a file, or of the names in a folder; empty where there is neither."""
+    """Return the hash of a file, or of the names in a folder; empty where there is neither."""
     try:
         content = "\n".join(sorted(os.listdir(path))).encode() if path.is_dir() else path.read_bytes()
     except OSError:
@@ -83,5 +83,5 @@ def _state(path: Path) -> str:
 
 @cache
 def _own_version() -> str:
-    """What determines how a text is written: the files of this folder."""
+    """Return what determines how a text is written: the files of this folder."""
     return cache_folder.digest(p.read_text("utf-8") for p in sorted(Path(__file__).parent.glob("*.py")))

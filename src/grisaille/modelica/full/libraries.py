@@ -37,28 +37,29 @@ class LibraryPlace:
 
     @cached_property
     def is_folder(self) -> bool:
-        """Whether the class is a folder."""
+        """Return whether the class is a folder."""
         return self.path.is_dir()
 
     @property
     def file(self) -> Path:
-        """The file with the text of the class."""
+        """Return the file with the text of the class."""
         return self.path / "package.mo" if self.is_folder else self.path
 
     @cached_property
     def inner(self) -> dict[str, LibraryPlace]:
-        """The classes that stand in files of their own below this one."""
+        """Return the classes that stand in files of their own below this one."""
         return places_in(self.path, self) if self.is_folder else {}
 
     @property
     def relative(self) -> Path:
-        """Where the file stands in its library, the library's name first."""
+        """Return where the file stands in its library, the library's name first."""
         folder = Path(*[p.name for p in reversed(list(self.chain()))])
         return folder / "package.mo" if self.is_folder else folder.with_name(f"{self.name}.mo")
 
     @cached_property
     def text(self) -> str:
-        """The text, with the names that the other libraries have today; letters that are no UTF-8 are replaced."""
+        """Return the text, with the names that the other libraries have today; letters that are no UTF-8 are replaced.
+        """
         return convert_text(self._written, self.library.renamed) if self.library.renamed else self._written
 
     @cached_property
@@ -67,7 +68,7 @@ class LibraryPlace:
 
     @property
     def library(self) -> LibraryPlace:
-        """The library that this place is in."""
+        """Return the library that this place is in."""
         return list(self.chain())[-1]
 
     @cached_property
@@ -94,7 +95,7 @@ class LibraryPlace:
 
 
 def places_in(folder: Path, parent: LibraryPlace | None = None) -> dict[str, LibraryPlace]:
-    """The classes that stand in a folder, by name."""
+    """Return the classes that stand in a folder, by name."""
     found: dict[str, LibraryPlace] = {}
     for path in sorted(folder.iterdir(), key=_by_version):
         if path.suffix == ".mo" and path.name != "package.mo" and path.is_file():
@@ -106,7 +107,7 @@ def places_in(folder: Path, parent: LibraryPlace | None = None) -> dict[str, Lib
 
 
 def libraries_in(roots: Iterable[Path]) -> dict[str, LibraryPlace]:
-    """The libraries of a search path, by name; the first folder that has one counts."""
+    """Return the libraries of a search path, by name; the first folder that has one counts."""
     found: dict[str, LibraryPlace] = {}
     for root in roots:
         if root.is_file():
@@ -124,7 +125,7 @@ def libraries_in(roots: Iterable[Path]) -> dict[str, LibraryPlace]:
 
 
 def older_names(text: str, libraries: Names, guess: bool = False) -> Conversion:
-    """What of libraries has another name today than in the versions that a text says it uses.
+    """Return what of libraries has another name today than in the versions that a text says it uses.
 
     guess : where it says nothing, a library that it names may be of any version
     """
@@ -138,7 +139,7 @@ def older_names(text: str, libraries: Names, guess: bool = False) -> Conversion:
 
 
 def needed(text: str, libraries: Names, without: Iterable[Path] = ()) -> list[LibraryPlace]:
-    """The files of libraries that a text needs, and those that these need."""
+    """Return the files of libraries that a text needs, and those that these need."""
     search = _LibrarySearch(libraries, set(without))
     search.read(text, None)
     while search.waiting:
@@ -182,7 +183,7 @@ class _LibrarySearch:
         return self._reached(parts, scopes)
 
     def _reached(self, parts: Sequence[str], scopes: Sequence[Names]) -> LibraryPlace | None:
-        """The place of a dotted name; None where it goes on inside a file, or is no class of a library."""
+        """Return the place of a dotted name; None where it goes on inside a file, or is no class of a library."""
         for scope in scopes:
             place = scope.get(parts[0])
             if place is None:

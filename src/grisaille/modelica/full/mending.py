@@ -35,7 +35,7 @@ _INSTANCE = re.compile(r"\bgetInstanceName\s*\(\s*\)")
 
 
 def mend_text(text: str) -> str:
-    """The text as rumoca takes it."""
+    """Return the text as rumoca takes it."""
     waiting = [mend for key, mend in _MENDS.items() if key in text]
     for mend in waiting:
         before = None
@@ -47,12 +47,12 @@ def mend_text(text: str) -> str:
 
 
 def without_words(text: str) -> str:
-    """A text of the same length without comments and the insides of texts."""
+    """Return a text of the same length without comments and the insides of texts."""
     return COMMENT_OR_TEXT.sub(lambda match: _blank(match[0]), text)
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """The text with some places replaced; lines that were replaced are made up for."""
+    """Return the text with some places replaced; lines that were replaced are made up for."""
     for start, end, put in sorted(edits, reverse=True):
         lines = text.count("\n", start, end) - put.count("\n")
         text = f"{text[:start]}{put}{chr(10) * lines}{text[end:]}"
@@ -68,20 +68,21 @@ def _blank(words: str) -> str:
 
 
 def _evaluations(text: str, bare: str) -> Iterator[Edit]:
-    """``annotation(Evaluate = true)`` of what is no parameter: a hint, under a name that nobody reads."""
+    """Yield ``annotation(Evaluate = true)`` of what is no parameter: a hint, under a name that nobody reads."""
     for found in _EVALUATE.finditer(bare):
         if not _SETTLED.search(bare[_statement(bare, found.start()) : found.start()]):
             yield found.start(), found.end(), "__Unread"
 
 
 def _selections(text: str, bare: str) -> Iterator[Edit]:
-    """``stateSelect = if …``, which decides nothing but the choice of states."""
+    """Yield ``stateSelect = if …``, which decides nothing but the choice of states."""
     for found in _SELECT.finditer(bare):
         yield found.end(), end_of_argument(bare, found.end()), "StateSelect.default"
 
 
 def _dotted_modifiers(text: str, bare: str) -> Iterator[Edit]:
-    """``extends B(a.p = 2, a.q = 3)`` as ``extends B(a(p = 2, q = 3))``, which means the same; one dot at a time."""
+    """Yield ``extends B(a.p = 2, a.q = 3)`` as ``extends B(a(p = 2, q = 3))``, which means the same; one dot at a time.
+    """
     moved_until = 0
     for found in _DOTTED.finditer(bare):
         if found.start() < moved_until:
@@ -112,7 +113,8 @@ def _prefixes(argument: str) -> str:
 
 
 def _arguments(bare: str, comma: int) -> Iterator[tuple[str, str, int, int, int]]:
-    """Modifiers behind a comma: name, what follows it (``.``, ``(`` or ``=``), where it begins, goes on and ends."""
+    """Yield modifiers behind a comma: name, what follows it (``.``, ``(`` or ``=``), where it begins, goes on and ends.
+    """
     while bare[comma : comma + 1] == ",":
         begin = comma + 1
         comma = end_of_argument(bare, begin)
@@ -124,7 +126,7 @@ def _arguments(bare: str, comma: int) -> Iterator[tuple[str, str, int, int, int]
 
 
 def _is_said_before(bare: str, at: int, name: str) -> bool:
-    """Whether an argument before this one, with a dot as well, takes this one up."""
+    """Return whether an argument before this one, with a dot as well, takes this one up."""
     depth = 0
     for k in range(at - 1, -1, -1):
         depth += (bare[k] in ")]}") - (bare[k] in "([{")
@@ -138,7 +140,9 @@ def _is_said_before(bare: str, at: int, name: str) -> bool:
 
 
 def _early_annotations(text: str, bare: str) -> Iterator[Edit]:
-    """Annotations of classes that stand before other elements, where Modelica 2 allowed them: nothing is shown here."""
+    """Yield annotations of classes that stand before other elements, where Modelica 2 allowed them: nothing is shown
+    here.
+    """
     for found in _ANNOTATION.finditer(bare):
         if not _HEAD.fullmatch(bare, bare.rfind(";", 0, found.start()) + 1, found.start()):
             continue
@@ -149,7 +153,8 @@ def _early_annotations(text: str, bare: str) -> Iterator[Edit]:
 
 
 def _typed_connectors(text: str, bare: str) -> Iterator[Edit]:
-    """A connector that extends a type of its own as a number; a type that is put in its place has a unit at most."""
+    """Yield a connector that extends a type of its own as a number; a type that is put in its place has a unit at most.
+    """
     types = set()
     for found in _TYPED.finditer(bare):
         types.add(found[2])
@@ -161,19 +166,21 @@ def _typed_connectors(text: str, bare: str) -> Iterator[Edit]:
 
 
 def _largest_integers(text: str, bare: str) -> Iterator[Edit]:
-    """The largest Integer as OpenModelica writes it into the libraries that it saves."""
+    """Yield the largest Integer as OpenModelica writes it into the libraries that it saves."""
     for found in _LARGEST.finditer(bare):
         yield found.start(), found.end(), "2147483647"
 
 
 def _instance_names(text: str, bare: str) -> Iterator[Edit]:
-    """``getInstanceName()``, which is shown in messages."""
+    """Yield ``getInstanceName()``, which is shown in messages."""
     for found in _INSTANCE.finditer(bare):
         yield found.start(), found.end(), '"instance"'
 
 
 def _resources(text: str, bare: str) -> Iterator[Edit]:
-    """``loadResource`` of the Standard Library, which rumoca cannot choose an implementation of: gives its argument."""
+    """Yield ``loadResource`` of the Standard Library, which rumoca cannot choose an implementation of: gives its
+    argument.
+    """
     for found in re.finditer(r"\bfunction\s+loadResource\b", bare):
         end = re.compile(r"\bend\s+loadResource\b").search(bare, found.end())
         if end is not None and "ModelicaServices" in bare[found.end() : end.start()]:
@@ -198,7 +205,7 @@ _MENDS: dict[str, Callable[[str, str], Iterator[Edit]]] = {
 
 
 def _statement(bare: str, at: int) -> int:
-    """Where the statement begins that a place is part of."""
+    """Return where the statement begins that a place is part of."""
     depth = 0
     while at > 0:
         at -= 1
@@ -210,7 +217,7 @@ def _statement(bare: str, at: int) -> int:
 
 
 def end_of_argument(bare: str, at: int, letters: str = ",);") -> int:
-    """Where an argument ends that begins here: at its comma or parenthesis."""
+    """Return where an argument ends that begins here: at its comma or parenthesis."""
     depth = 0
     while at < len(bare):
         letter = bare[at]
@@ -222,5 +229,5 @@ def end_of_argument(bare: str, at: int, letters: str = ",);") -> int:
 
 
 def end_of_parentheses(bare: str, at: int) -> int:
-    """Where the parentheses close in which a place stands."""
+    """Return where the parentheses close in which a place stands."""
     return end_of_argument(bare, at, ");")

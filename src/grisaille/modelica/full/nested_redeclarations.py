@@ -55,7 +55,7 @@ class _Unknown(Exception):
 
 
 def with_outer_redeclarations(texts: Texts, asked: str, concerned: Callable[[Texts], set[str]]) -> Texts:
-    """The texts with nested redeclarations moved outwards.
+    """Return the texts with nested redeclarations moved outwards.
 
     asked : the model; what cannot be moved in its own text is refused
     concerned : full names of the classes that may have a part in it
@@ -107,13 +107,13 @@ def _all_nested(texts: Texts, classes: Classes) -> list[_Nested]:
 
 
 def _short_class(classes: Classes, path: str, at: int) -> str:
-    """The class ``model M = B(…)`` in whose modifiers a place lies; empty where there is none."""
+    """Return the class ``model M = B(…)`` in whose modifiers a place lies; empty where there is none."""
     short = (p for p in classes.found.values() if p.path == path and p.is_short and p.start <= at < p.end)
     return next((p.name for p in short), "")
 
 
 def _holders(bare: str, at: int) -> tuple[int, ...]:
-    """Opening parentheses around a place, up to the statement it stands in."""
+    """Return opening parentheses around a place, up to the statement it stands in."""
     found, depth = [], 0
     for k in range(at - 1, -1, -1):
         letter = bare[k]
@@ -170,7 +170,7 @@ def _moved(texts: Texts, classes: Classes, nested: _Nested, number: int) -> Text
 
 
 def _class_of(classes: Classes, nested: _Nested, level: int) -> Placed:
-    """The class of what the parenthesis ``level`` steps outside of the innermost one modifies."""
+    """Return the class of what the parenthesis ``level`` steps outside of the innermost one modifies."""
     bare, opened = classes.bare[nested.around.path], nested.holders[level]
     if level == len(nested.holders) - 1:
         outermost = _OUTERMOST.search(bare[nested.around.start : opened])
@@ -191,7 +191,7 @@ def _class_of(classes: Classes, nested: _Nested, level: int) -> Placed:
 
 
 def _declaration(classes: Classes, placed: Placed, name: str, depth: int = 0) -> tuple[Placed, int, str]:
-    """Where a class or what it extends declares a component, and with which type."""
+    """Return where a class or what it extends declares a component, and with which type."""
     if not placed.is_short:
         for found in re.finditer(_DECLARED.format(name=re.escape(name)), classes.own(placed)[: placed.end]):
             if found.start() >= placed.start and found[1] not in _WORDS:

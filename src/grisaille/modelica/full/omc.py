@@ -34,12 +34,12 @@ _LIBRARIES = re.compile(r"(?<![\w.])(Modelica|ModelicaServices|Complex)\s*\.\s*[
 
 
 def program() -> str | None:
-    """The program, where it is on the PATH."""
+    """Return the program, where it is on the PATH."""
     return shutil.which("omc")
 
 
 def identity() -> str:
-    """What tells one installation from another."""
+    """Return what tells one installation from another."""
     found = program()
     if found is None:
         return ""
@@ -48,7 +48,7 @@ def identity() -> str:
 
 
 def flatten(text: str, label: str, name: str, libraries: Names) -> ModelicaSource:
-    """The Base Modelica text of the model ``name``, as ``omc`` gives it."""
+    """Return the Base Modelica text of the model ``name``, as ``omc`` gives it."""
     omc = program()
     if omc is None:
         raise ModelError(
@@ -67,7 +67,7 @@ def flatten(text: str, label: str, name: str, libraries: Names) -> ModelicaSourc
 
 
 def script(text: str, name: str, libraries: Names) -> str:
-    """What ``omc`` is asked to do."""
+    """Return what ``omc`` is asked to do."""
     used = dict.fromkeys(_top(place) for place in needed(text, libraries))
     loaded = [f"loadFile({_quoted(str(place.file.resolve()))}, uses = false);" for place in used]
     own = {place.name for place in used}
@@ -94,7 +94,7 @@ def _quoted(words: str) -> str:
 
 
 def _run(command: list[str], folder: Path, label: str) -> str:
-    """What the program prints."""
+    """Return what the program prints."""
     try:
         process = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -118,7 +118,7 @@ def _read(file: Path) -> str:
 
 
 def _refusal(said: str, label: str, name: str, folder: Path) -> str:
-    """The words of ``omc``, each message once, with lines of the user's text."""
+    """Return the words of ``omc``, each message once, with lines of the user's text."""
     found = list(dict.fromkeys(_messages(said, folder)))
     if not found:
         found = [f"  {line}" for line in said.splitlines() if line.strip()][-3:] or ["  it gave no reason"]

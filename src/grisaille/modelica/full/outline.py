@@ -25,7 +25,7 @@ class Outlined:
 
 
 def outline(text: str) -> list[Outlined]:
-    """Every class of a text, outer ones first; none of what is no Modelica."""
+    """Return every class of a text, outer ones first; none of what is no Modelica."""
     try:
         tokens = Tokens(text)
     except Refused:
@@ -92,7 +92,7 @@ class _Scan:
         return after
 
     def _declaration(self, at: int) -> int:
-        """A type's name before the name of a component."""
+        """Return a type's name before the name of a component."""
         after, names = self._dotted(at)
         here = after
         while here < len(self.kinds) and self.kinds[here] == "[":

@@ -25,7 +25,7 @@ _REDECLARED = re.compile(r"\bredeclare\s+(?:replaceable\s+)?(?:final\s+)?package
 
 
 def with_numbers(texts: Texts) -> Texts:
-    """The texts with numbers for sizes that are constants of packages."""
+    """Return the texts with numbers for sizes that are constants of packages."""
     values = _Values(texts)
     return {path: apply_edits(text, values.edits(path)) for path, text in texts.items()}
 
@@ -36,7 +36,7 @@ class _Values:
         self.redeclared = {m[1] for bare in self.classes.bare.values() for m in _REDECLARED.finditer(bare)}
 
     def edits(self, path: str) -> Iterator[Edit]:
-        """Places of sizes in one text, with their numbers."""
+        """Yield places of sizes in one text, with their numbers."""
         bare = self.classes.bare[path]
         for sized in _SIZES.finditer(bare):
             group = sized.lastindex or 0
@@ -47,7 +47,9 @@ class _Values:
                     yield used.start(), used.end(), str(value)
 
     def meant(self, name: str, placed: Placed, depth: int) -> int | None:
-        """The number of a constant of a package, by its name in a class; of one without a dot, where it is imported."""
+        """Return the number of a constant of a package, by its name in a class; of one without a dot, where it is
+        imported.
+        """
         package, _, last = self._imported(name, placed).rpartition(".")
         home = self.classes.meant(package, placed) if package else None
         if home is None or home.kind != "package" or not self.redeclared.isdisjoint(package.split(".")):
@@ -68,7 +70,7 @@ class _Values:
         return name
 
     def _constant(self, package: Placed, name: str, depth: int) -> int | None:
-        """The number of a constant that a package declares, inherits, or extends another one with."""
+        """Return the number of a constant that a package declares, inherits, or extends another one with."""
         if depth > DEEPEST:
             return None
         if not package.is_short:
@@ -99,7 +101,7 @@ class _Values:
         return self.meant(words, package, depth + 1) if re.fullmatch(r"[A-Za-z_][\w.]*", words) else None
 
     def _entries(self, name: str, package: Placed) -> int | None:
-        """How many entries a list has that a package declares as a constant."""
+        """Return how many entries a list has that a package declares as a constant."""
         own = "" if package.is_short else self.classes.own(package)
         found = re.compile(_LISTED.format(name=name)).search(own, package.start, package.end)
         if found is None:

@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"(StartTime|StopTime|Tolerance|Interval)\s*=\s*([-+]?[\d.]
 
 
 def is_flat(text: str) -> bool:
-    """Whether a text is flat already: no inheritance, no connections, no components that are models."""
+    """Return whether a text is flat already: no inheritance, no connections, no components that are models."""
     try:
         classes = every_class(parse(text))
     except Refused:
@@ -48,7 +48,8 @@ def is_flat(text: str) -> bool:
 
 
 def is_full(text: str, file: Path | None) -> bool:
-    """Whether a text has to be flattened: it holds what only full Modelica has, or needs its package or a library.
+    """Return whether a text has to be flattened: it holds what only full Modelica has, or needs its package or a
+    library.
 
     A flat text with a mistake in it is no full Modelica.
     """
@@ -72,23 +73,24 @@ def is_full(text: str, file: Path | None) -> bool:
 
 
 def _has_others(package: Path) -> bool:
-    """Whether a package in a folder has classes in files of their own."""
+    """Return whether a package in a folder has classes in files of their own."""
     return any(one.name != "package.mo" for one in package.glob("*.mo")) or any(package.glob("*/package.mo"))
 
 
 def name_of_file(file: Path) -> str:
-    """How a file is called: below the folder of its outermost package, where it stands in one."""
+    """Return how a file is called: below the folder of its outermost package, where it stands in one."""
     package = package_of(file)
     return file.name if package is None else file.resolve().relative_to(package.parent).as_posix()
 
 
 def _is_plain(made: tree.Class) -> bool:
-    """Whether components of a class are values."""
+    """Return whether components of a class are values."""
     return made.kind in _PLAIN or "ExternalObject" in made.extends
 
 
 def _needs_package(text: str, file: Path | None) -> bool:
-    """Whether a flat file that stands in a package calls functions, or names classes, which it does not bring."""
+    """Return whether a flat file that stands in a package calls functions, or names classes, which it does not bring.
+    """
     within = _WITHIN.match(COMMENT_OR_TEXT.sub(" ", text))
     if within is None or not within[1] or package_of(file) is None:
         return False
@@ -101,7 +103,7 @@ def _needs_package(text: str, file: Path | None) -> bool:
 
 
 def every_class(classes: Iterable[tree.Class], prefix: str = "") -> list[tuple[str, tree.Class]]:
-    """Classes of all depths, each under its own name and, inside others, under its full one."""
+    """Return classes of all depths, each under its own name and, inside others, under its full one."""
     found = []
     for made in classes:
         full = f"{prefix}.{made.name}" if prefix else made.name
@@ -111,7 +113,7 @@ def every_class(classes: Iterable[tree.Class], prefix: str = "") -> list[tuple[s
 
 
 def _bare(text: str) -> str:
-    """A text without comments, texts and quoted names."""
+    """Return a text without comments, texts and quoted names."""
     return _QUOTED.sub("''", COMMENT_OR_TEXT.sub(" ", text))
 
 
@@ -148,39 +150,39 @@ def whole(
 
 
 def meant_name(wanted: tuple[str, str, str, list[Path]]) -> str:
-    """The name of the model that ``whole`` means, in full."""
+    """Return the name of the model that ``whole`` means, in full."""
     found = re.search(r"extends ([^;]+);", wanted[0]) if wanted[2] == _WHOLE else None
     return found[1] if found else wanted[2]
 
 
 def name_in_file(text: str, name: str | None) -> str | None:
-    """The name of a model without the package that its file stands within."""
+    """Return the name of a model without the package that its file stands within."""
     within = _WITHIN.match(COMMENT_OR_TEXT.sub(" ", text)) if name is not None else None
     return name.removeprefix(f"{within[1]}.") if within and within[1] and name is not None else name
 
 
 def full_name(text: str, name: str) -> str:
-    """The name of a model with the package that its file stands within."""
+    """Return the name of a model with the package that its file stands within."""
     within = _WITHIN.match(COMMENT_OR_TEXT.sub(" ", text))
     package = f"{within[1]}." if within and within[1] else ""
     return name if name.startswith(package) else f"{package}{name}"
 
 
 def places_of(file: Path | None, libraries: Sequence[Path]) -> ResourceFolders:
-    """Folders whose files a text may name: its own, that of the package around it, and those of libraries."""
+    """Return folders whose files a text may name: its own, that of the package around it, and those of libraries."""
     package = package_of(file)
     own = file.resolve().parent if file is not None else None
     return ResourceFolders(own, (*([package] if package is not None else []), *libraries))
 
 
 def libraries_of_environment() -> list[Path]:
-    """Folders of ``MODELICAPATH``; those that are not there do not count."""
+    """Return folders of ``MODELICAPATH``; those that are not there do not count."""
     folders = [Path(f) for f in os.environ.get("MODELICAPATH", "").split(os.pathsep) if f]
     return [folder for folder in folders if folder.is_dir()]
 
 
 def experiment_of(text: str, name: str | None) -> dict[str, float]:
-    """What the annotation of a model says of a run, ``{"StopTime": 10.0}``: the flattener leaves it out."""
+    """Return what the annotation of a model says of a run, ``{"StopTime": 10.0}``: the flattener leaves it out."""
     plain = COMMENT_OR_TEXT.sub("", text)
     last = re.escape(name.rpartition(".")[2]) if name is not None else r"(?:\w+|'[^'\n]*')"
     own = re.search(rf"\b(?:{'|'.join(MODELS)})\s+({last})(?!\w).*?\bend\s+\1\s*;", plain, re.DOTALL)
@@ -199,7 +201,7 @@ def _head(text: str, label: str) -> tuple[str, str, str]:
 
 
 def package_of(file: Path | None) -> Path | None:
-    """The outermost folder of the package in whose tree a file stands."""
+    """Return the outermost folder of the package in whose tree a file stands."""
     folder = file.resolve().parent if file is not None else None
     outermost = None
     while folder is not None and (folder / "package.mo").is_file() and folder != folder.parent:

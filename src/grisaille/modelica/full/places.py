@@ -20,12 +20,12 @@ class Lines:
     ends: tuple[int, ...]
 
     def line(self, at: int) -> int:
-        """The line of an offset, counted from one."""
+        """Return the line of an offset, counted from one."""
         return sum(end < at for end in self.ends) + 1
 
 
 def lines_of(text: str, label: str) -> Lines:
-    """Ends of the lines of a text."""
+    """Return ends of the lines of a text."""
     return Lines(label, tuple(m.start() for m in re.finditer(b"\n", text.encode())))
 
 
@@ -57,7 +57,7 @@ class FlatSource(ModelicaSource):
         return f"'{origin.component}' ({where})" if origin.component else where
 
     def as_dict(self) -> dict[str, Any]:
-        """The text and its places, for a file."""
+        """Return the text and its places, for a file."""
         used = {origin.file for origin in self.origins}
         return {
             "text": self.text,
@@ -67,12 +67,12 @@ class FlatSource(ModelicaSource):
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any], label: str) -> FlatSource:
-        """The same from what a file holds."""
+        """Return the same from what a file holds."""
         origins = [TextOrigin(file, int(start), str(component)) for file, start, component in kept["origins"]]
         files = {int(number): Lines(str(name), tuple(ends)) for number, name, ends in kept["files"]}
         return cls(str(kept["text"]), label, origins, files)
 
 
 def source_of(made: FlatText, label: str, files: Iterable[tuple[int, Lines]]) -> FlatSource:
-    """The places of a text that was just made."""
+    """Return the places of a text that was just made."""
     return FlatSource(made.text, label, made.origins, dict(files))

@@ -15,7 +15,7 @@ Texts = dict[str, str]
 
 
 def with_scalars(texts: Texts, found: re.Match[str]) -> Texts:
-    """The texts with the fields of one record as constants of their own."""
+    """Return the texts with the fields of one record as constants of their own."""
     package, record, _ = found.groups()
     declared = re.compile(rf"\bconstant\s+([\w.]+)\s+{record}\s*\(")
     homes = [(path, m) for path in _homes(texts, package) for m in declared.finditer(without_words(texts[path]))]
@@ -41,13 +41,13 @@ def with_scalars(texts: Texts, found: re.Match[str]) -> Texts:
 
 
 def _is_modified(record: str, bare: str) -> bool:
-    """Whether a text may give the record other values, ``package Q = P(air(cp = 1010))``."""
+    """Return whether a text may give the record other values, ``package Q = P(air(cp = 1010))``."""
     modifier = rf"[(,]\s*(?:(?:final|each|redeclare|replaceable|constant)\s+)*(?:[\w.]+\s+)?{record}\s*[(=]"
     return bool(re.search(rf"{modifier}|\bredeclare\b[^;]*(?<![\w.]){record}(?!\w)", bare))
 
 
 def _homes(texts: Texts, package: str) -> Iterator[str]:
-    """Files in which a package may stand, the nearest first and only those."""
+    """Yield files in which a package may stand, the nearest first and only those."""
     parts = package.split(".")
     for k in range(len(parts), 0, -1):
         stem = "/".join(parts[:k])
@@ -59,7 +59,7 @@ def _homes(texts: Texts, package: str) -> Iterator[str]:
 
 
 def _arguments(text: str, bare: str) -> Iterator[tuple[str, str]]:
-    """Names and values of modifiers, each on one line."""
+    """Yield names and values of modifiers, each on one line."""
     at = 0
     while at < len(bare):
         end = end_of_argument(bare, at)
@@ -70,7 +70,7 @@ def _arguments(text: str, bare: str) -> Iterator[tuple[str, str]]:
 
 
 def _defaults(texts: Texts, kind: str, path: str, record: str, given: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Values of the fields that the record itself gives, in terms of the others."""
+    """Yield values of the fields that the record itself gives, in terms of the others."""
     name = kind.rpartition(".")[2]
     head = re.compile(rf"\brecord\s+{name}\b(.*?)\bend\s+{name}\b", re.DOTALL)
     for other in [path, *(p for p in texts if p != path)]:
@@ -87,13 +87,13 @@ def _defaults(texts: Texts, kind: str, path: str, record: str, given: dict[str, 
 
 
 def _in_terms(record: str, value: str, fields: set[str]) -> str:
-    """A formula of the fields of a record, with the constants that stand for them."""
+    """Return a formula of the fields of a record, with the constants that stand for them."""
     name = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?![\w.(])")
     return name.sub(lambda m: f"{record}__{m[0]}" if m[0] in fields else m[0], value)
 
 
 def _renamed(text: str, record: str, fields: list[str], package: str, is_own: bool) -> str:
-    """``air__cp`` for ``air.cp``; in other files than the package's for ``Air.air.cp`` only."""
+    """Return ``air__cp`` for ``air.cp``; in other files than the package's for ``Air.air.cp`` only."""
     front = rf"(?:(?<=\b{package}\.)|(?<![\w.]))" if is_own else rf"(?<=\b{package}\.)"
     used = re.compile(rf"{front}{record}\s*\.\s*({'|'.join(map(re.escape, fields))})(?![\w(])")
     bare = without_words(text)

@@ -39,7 +39,9 @@ _CONSTRAINED = re.compile(r"\bconstrainedby\s+([\w.]+)")
 
 
 def keep_redeclarations(texts: Texts, name: str) -> Texts:
-    """The texts with these redeclarations written in the other way; refused where that fails on the way to ``name``."""
+    """Return the texts with these redeclarations written in the other way; refused where that fails on the way to
+    ``name``.
+    """
     if not any("redeclare" in text for text in texts.values()):
         return texts
     texts = _with_named_classes(texts)
@@ -48,7 +50,7 @@ def keep_redeclarations(texts: Texts, name: str) -> Texts:
 
 
 def _with_named_classes(texts: Texts) -> Texts:
-    """Classes with modifiers that are given in modifiers, under names of their own."""
+    """Return classes with modifiers that are given in modifiers, under names of their own."""
     concerned = {path: text for path, text in texts.items() if "redeclare" in text and _CLASS.search(text)}
     classes, changed = Classes(concerned), dict(texts)
     for path, text in concerned.items():
@@ -71,7 +73,7 @@ def _with_named_classes(texts: Texts) -> Texts:
 
 
 def _is_argument(bare: str, at: int, start: int) -> bool:
-    """Whether a place stands inside parentheses of a statement."""
+    """Return whether a place stands inside parentheses of a statement."""
     depth = 0
     for letter in reversed(bare[start:at]):
         depth += (letter == "(") - (letter == ")")
@@ -119,7 +121,7 @@ class _RedeclarationWalk:
                 yield _Redeclared(placed, base, start, end, found[3], found[4], rest, bool(found[2]))
 
     def named_by(self, asked: str) -> set[str]:
-        """Classes that may have a part in a model: those whose names stand in it, in them, and so on."""
+        """Return classes that may have a part in a model: those whose names stand in it, in them, and so on."""
         last: dict[str, list[Placed]] = {}
         for placed in self.classes.found.values():
             last.setdefault(placed.name.rpartition(".")[2], []).append(placed)
@@ -133,7 +135,7 @@ class _RedeclarationWalk:
         return found
 
     def inner(self, made: _Redeclared) -> _Redeclared | None:
-        """The redeclaration that this one is laid over."""
+        """Return the redeclaration that this one is laid over."""
         extended = self.classes.meant(made.base.name, made.placed)
         return None if extended is None or extended == made.placed else self._in(extended, made.component, 0)
 
@@ -149,7 +151,7 @@ class _RedeclarationWalk:
         return None
 
     def constraint(self, made: _Redeclared) -> str | None:
-        """The full name of what the component that is redeclared first has to be."""
+        """Return the full name of what the component that is redeclared first has to be."""
         waiting, seen = [self.classes.meant(made.base.name, made.placed)], 0
         declared = re.compile(_DECLARED.format(name=made.component))
         while waiting and seen < 50:

@@ -28,7 +28,7 @@ _PREFIX = re.compile(r"\b(?:inner|outer|redeclare|final)\s*$")
 
 
 def with_own_modifiers(texts: Texts) -> Texts:
-    """The texts with modifiers of replaceable components that stay behind where these are redeclared."""
+    """Return the texts with modifiers of replaceable components that stay behind where these are redeclared."""
     redeclared = {
         m[1]
         for text in texts.values() if "redeclare" in text

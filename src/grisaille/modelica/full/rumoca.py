@@ -30,12 +30,12 @@ COPIES = "libraries"
 
 
 def is_available() -> bool:
-    """Whether the compiler is installed."""
+    """Return whether the compiler is installed."""
     return importlib.util.find_spec("rumoca") is not None
 
 
 def check() -> None:
-    """Refuses where the compiler is missing, or another one than is known here."""
+    """Refuse where the compiler is missing, or another one than is known here."""
     if not is_available():
         raise ModelError(
             f"Full Modelica needs the compiler rumoca, which is not installed: "
@@ -49,7 +49,7 @@ def check() -> None:
 
 @cache
 def version() -> str:
-    """The version that is installed."""
+    """Return the version that is installed."""
     try:
         return metadata.version("rumoca")
     except metadata.PackageNotFoundError:
@@ -57,7 +57,7 @@ def version() -> str:
 
 
 def ask_compiler(text: str, label: str, name: str, files: Mapping[str, str]) -> dict[str, Any]:
-    """The compiler's answer: the flat tree and where its parts stand, or what was wrong.
+    """Return the compiler's answer: the flat tree and where its parts stand, or what was wrong.
 
     files : texts of libraries' files by their paths in the library, ``Modelica/Blocks/Math.mo``
     """
@@ -79,7 +79,7 @@ def ask_compiler(text: str, label: str, name: str, files: Mapping[str, str]) -> 
 
 
 def run(asked: Mapping[str, Any], label: str) -> dict[str, Any]:
-    """Runs the compiler once."""
+    """Return runs the compiler once."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in sys.path if p)}
     environment.pop("MODELICAPATH", None)  # libraries are those that were named
     child = [sys.executable, "-P", str(Path(__file__).with_name("rumoca_child.py"))]
@@ -101,7 +101,7 @@ def run(asked: Mapping[str, Any], label: str) -> dict[str, Any]:
 
 
 def _relative(path: str, copies: Path) -> str:
-    """``Modelica/Blocks/Math.mo`` of a copy; another name as it is."""
+    """Return ``Modelica/Blocks/Math.mo`` of a copy; another name as it is."""
     try:
         return Path(path).relative_to(copies).as_posix()
     except ValueError:

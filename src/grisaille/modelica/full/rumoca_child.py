@@ -15,7 +15,7 @@ from typing import Any
 
 
 def flattened(asked: dict[str, Any]) -> dict[str, Any]:
-    """The flat tree, or what the compiler said."""
+    """Return the flat tree, or what the compiler said."""
     import rumoca
 
     try:
@@ -33,7 +33,7 @@ def flattened(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def diagnostics(text: str, label: str) -> Iterator[dict[str, Any]]:
-    """What the compiler says of one text alone."""
+    """Yield what the compiler says of one text alone."""
     import rumoca
 
     for d in rumoca.validate_source(text, filename=label):
@@ -41,7 +41,7 @@ def diagnostics(text: str, label: str) -> Iterator[dict[str, Any]]:
 
 
 def damaged(roots: list[str], error: str) -> Iterator[dict[str, Any]]:
-    """Files of libraries that cannot be parsed, each with its message."""
+    """Yield files of libraries that cannot be parsed, each with its message."""
     if "source root" not in error:
         return
     for root in roots:
@@ -51,7 +51,7 @@ def damaged(roots: list[str], error: str) -> Iterator[dict[str, Any]]:
 
 
 def files_of(known: list[Any], flat: dict[str, Any]) -> dict[str, str]:
-    """Texts of the files in which starts and values of variables stand."""
+    """Return texts of the files in which starts and values of variables stand."""
     variables = flat["variables"].values()
     wanted = set(_numbers([v["start"] for v in variables])) | set(_numbers([v["binding"] for v in variables]))
     return {str(number): text for number, _, text in known if number in wanted}

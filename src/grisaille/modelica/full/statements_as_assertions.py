@@ -42,12 +42,12 @@ class _Unlike(Exception):
 
 
 def with_assertions(texts: Texts) -> Texts:
-    """The texts with the algorithms of models as assertions, where all their statements can be told so."""
+    """Return the texts with the algorithms of models as assertions, where all their statements can be told so."""
     return {path: apply_edits(text, _sections(without_words(text))) for path, text in texts.items()}
 
 
 def with_entries_set(texts: Texts, array: str) -> Texts:
-    """The texts with ``array[k] = …`` inside ``when`` as assertions."""
+    """Return the texts with ``array[k] = …`` inside ``when`` as assertions."""
     entry = re.compile(rf"\s*(?:\w+\s*\.\s*)*{array}\s*\[")
     return {
         path: apply_edits(text, _entries(without_words(text), entry)) if array in text else text
@@ -56,7 +56,7 @@ def with_entries_set(texts: Texts, array: str) -> Texts:
 
 
 def with_told_function(texts: Texts, name: str) -> Texts:
-    """The texts with the statements of the functions of this name as assertions, where all can be told so.
+    """Return the texts with the statements of the functions of this name as assertions, where all can be told so.
 
     The variables are set before, to what cannot be computed (``div(a, a - a)``): whoever runs the function while a text
     is flattened fails, and does not get another value.
@@ -68,7 +68,7 @@ def with_told_function(texts: Texts, name: str) -> Texts:
 
 
 def with_told_returns(texts: Texts, path: str) -> Texts:
-    """The texts with the functions of one that leave a loop by ``return``."""
+    """Return the texts with the functions of one that leave a loop by ``return``."""
     bare = without_words(texts[path])
     for made in _CLASS.finditer(bare):
         closed = re.compile(rf"\bend\s+{made[2]}\s*;").search(bare, made.end())
@@ -104,13 +104,13 @@ def _sections(bare: str) -> Iterator[Edit]:
 
 
 def _next(bare: str, at: int) -> re.Match[str] | None:
-    """What ends a section: annotations of statements do not, those of the class do."""
+    """Return what ends a section: annotations of statements do not, those of the class do."""
     found = _NEXT.finditer(bare, at)
     return next((m for m in found if m[0] != "annotation" or bare[at : m.start()].rstrip()[-1:] in ("", ";")), None)
 
 
 def _is_in_function(bare: str, at: int) -> bool:
-    """Whether the class around a place is a function: the nearest head above it whose end stands behind it."""
+    """Return whether the class around a place is a function: the nearest head above it whose end stands behind it."""
     for head in reversed(list(_CLASS.finditer(bare, 0, at))):
         if not re.search(rf"\bend\s+{re.escape(head[2])}\s*;", bare[head.end() : at]):
             return head[1] == "function"
@@ -138,7 +138,7 @@ class _Section:
             raise _Unlike
 
     def _words(self, word: str) -> str:
-        """What ends an assertion: the indices around, and the message."""
+        """Return what ends an assertion: the indices around, and the message."""
         self._count += 1
         places = ",".join(map(str, [*(place for place, _, _ in self._loops), self._count]))
         signs = "".join(sign for *_, sign in self._loops)
@@ -149,7 +149,7 @@ class _Section:
         return f"assert(true{self._words(word)}"
 
     def _block(self, at: int) -> int:
-        """Statements from here to a word that ends their block; where that word stands."""
+        """Return statements from here to a word that ends their block; where that word stands."""
         while self.bare[at : self.end].strip():
             word = _WORD.match(self.bare, at, self.end)
             if word is not None and word[1].startswith(("end", "else")):
@@ -166,7 +166,7 @@ class _Section:
         return at
 
     def _structure(self, word: re.Match[str]) -> int:
-        """``if``, ``for``, ``while`` or ``when``; where the next statement begins."""
+        """Return ``if``, ``for``, ``while`` or ``when``; where the next statement begins."""
         kind, first = word[1], word.start(1)
         if kind == "when" or (kind == "for" and not self.is_function):
             before = self._told("once" if kind == "for" else SEE)
@@ -192,7 +192,7 @@ class _Section:
         return after
 
     def _head(self, word: re.Match[str]) -> int:
-        """A condition or the range of a loop; where the block begins."""
+        """Return a condition or the range of a loop; where the block begins."""
         kind, at = word[1], word.end()
         if kind == "else":
             self.edits.append((word.start(1), at, f"{self._told('else')};"))
@@ -237,7 +237,7 @@ class _Section:
             at = comma + 1
 
     def _plain(self, at: int) -> int:
-        """An assignment or a call; where the next statement begins."""
+        """Return an assignment or a call; where the next statement begins."""
         last = end_of_argument(self.bare, at, ";")
         if last >= self.end:
             raise _Unlike
@@ -343,7 +343,7 @@ class _OfFunction(_Section):
 
 
 def _assertion(bare: str, at: int, sign: int, value: int, last: int, words: str) -> list[Edit]:
-    """``target = value "words"`` as an assertion."""
+    """Return ``target = value "words"`` as an assertion."""
     first = at + len(bare[at:sign]) - len(bare[at:sign].lstrip())
     note = re.compile(r"\bannotation\b").search(bare, value, last)
     end = note.start() if note is not None else last
@@ -353,7 +353,7 @@ def _assertion(bare: str, at: int, sign: int, value: int, last: int, words: str)
 
 
 def _entries(bare: str, entry: re.Pattern[str]) -> Iterator[Edit]:
-    """Equations of entries of an array inside ``when``."""
+    """Yield equations of entries of an array inside ``when``."""
     for begun in _WHEN.finditer(bare):
         if re.search(r"\bend\s+$", bare[: begun.start()]):
             continue
@@ -376,7 +376,7 @@ def _entries(bare: str, entry: re.Pattern[str]) -> Iterator[Edit]:
 
 
 def word_of(entry: Mapping[str, Any]) -> str:
-    """Which statement an assertion of the flat tree stands for; empty where it is one."""
+    """Return which statement an assertion of the flat tree stands for; empty where it is one."""
     return _message(entry).partition("|")[0]
 
 
@@ -388,7 +388,7 @@ def _message(entry: Mapping[str, Any]) -> str:
 
 
 def condition_of(entry: Mapping[str, Any]) -> tuple[Any, list[int]]:
-    """What an assertion says beside its indices, and these, the outermost first."""
+    """Return what an assertion says beside its indices, and these, the outermost first."""
     node, indices = entry["condition"], []
     for _ in _message(entry).rpartition("|")[2] if "|" in _message(entry) else "":
         indices.append(int(_number(node["Binary"]["rhs"]["Binary"]["rhs"])))
@@ -403,13 +403,13 @@ def _number(node: Any) -> Any:
 
 
 def sides_of(entry: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Target and value of an assertion that stands for an assignment or an equation."""
+    """Return target and value of an assertion that stands for an assignment or an equation."""
     relation = condition_of(entry)[0]["Binary"]
     return relation["lhs"], relation["rhs"]
 
 
 def head_of(word: str, condition: str) -> str:
-    """The line of a block: ``if …``, ``end if;``."""
+    """Return the line of a block: ``if …``, ``end if;``."""
     if word in ("if", "elseif"):
         return f"{word} {condition} then"
     if word == "while":
@@ -420,7 +420,7 @@ def head_of(word: str, condition: str) -> str:
 
 
 def apart(entries: Iterable[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[list[Mapping[str, Any]]]]:
-    """Assertions of the model, and sections of those that stand for statements, in their order."""
+    """Return assertions of the model, and sections of those that stand for statements, in their order."""
     plain: list[Mapping[str, Any]] = []
     sections: list[list[Mapping[str, Any]]] = []
     is_open = False
@@ -436,7 +436,7 @@ def apart(entries: Iterable[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]]
 
 
 def _place(entry: Mapping[str, Any]) -> tuple[int, ...]:
-    """Where a statement stands: its loop, the index of this, and so on inwards, then its own place."""
+    """Return where a statement stands: its loop, the index of this, and so on inwards, then its own place."""
     _, places, signs = _message(entry).split("|")
     found = [int(place) for place in places.split(",")]
     counted = [index if sign == "+" else -index for index, sign in zip(condition_of(entry)[1], signs, strict=True)]
@@ -444,7 +444,7 @@ def _place(entry: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def after_begin(body: list[Any]) -> list[Any]:
-    """The statements of a function without what was put before those that are told."""
+    """Return the statements of a function without what was put before those that are told."""
     for k, statement in enumerate(body):
         if isinstance(statement, Mapping) and word_of(statement.get("Assert") or {}) == BEGIN:
             return body[k + 1 :]
@@ -452,13 +452,15 @@ def after_begin(body: list[Any]) -> list[Any]:
 
 
 def is_seen_at(entry: Mapping[str, Any], chain: Mapping[str, Any]) -> bool:
-    """Whether a ``when`` is the one whose place in its section an assertion marks: its first mark is the next one."""
+    """Return whether a ``when`` is the one whose place in its section an assertion marks: its first mark is the next
+    one.
+    """
     marks = (_message(one).split("|")[1] for one in (entry, chain["first"]["equations"][0]["Assert"]))
     here, inside = (int(places.rpartition(",")[2]) for places in marks)
     return inside == here + 1
 
 
 def is_of_section(chain: Mapping[str, Any]) -> bool:
-    """Whether a ``when`` of the flat tree is one of a section."""
+    """Return whether a ``when`` of the flat tree is one of a section."""
     first = chain["first"]["equations"][:1]
     return any("Assert" in e and word_of(e["Assert"]) == INSIDE for e in first)

@@ -73,20 +73,22 @@ _FIND_LAST = (
 
 
 def resource_calls(text: str, bare: str) -> Iterator[Edit]:
-    """Calls of ``loadResource`` as their argument: the constructors of tables want a text there."""
+    """Yield calls of ``loadResource`` as their argument: the constructors of tables want a text there."""
     for found in re.finditer(r"(?<![\w.])(?:\w+\s*\.\s*)*loadResource\s*\((?:\s*uri\s*=)?", bare):
         yield found.start(), found.end(), "("
 
 
 def names_of_tables(text: str, bare: str) -> Iterator[Edit]:
-    """Arguments of constructors that ask functions about the file's name, which rumoca does not take for constants."""
+    """Yield arguments of constructors that ask functions about the file's name, which rumoca does not take for
+    constants.
+    """
     for pattern in (_NAME_OF_CSV, _NOT_EMPTY):
         for found in pattern.finditer(text):
             yield found.start(), found.end(), found[1]
 
 
 def find_last(text: str, bare: str) -> Iterator[Edit]:
-    """``Modelica.Utilities.Strings.findLast``."""
+    """Yield ``Modelica.Utilities.Strings.findLast``."""
     for found in re.finditer(r"\bfunction\s+findLast\b", bare):
         end = re.compile(r"\bend\s+findLast\b").search(bare, found.end())
         if end is not None and "searchString" in bare[found.end() : end.start()]:
@@ -94,12 +96,12 @@ def find_last(text: str, bare: str) -> Iterator[Edit]:
 
 
 def surfaces(text: str, bare: str) -> Iterator[Edit]:
-    """Tables of two variables without an object."""
+    """Yield tables of two variables without an object."""
     return without_object("Table2D", text, bare)
 
 
 def without_object(kind: str, text: str, bare: str) -> Iterator[Edit]:
-    """The objects of one kind of tables, the functions of them, and their calls."""
+    """Yield the objects of one kind of tables, the functions of them, and their calls."""
     tables = _KINDS[kind]
     given: list[tuple[tuple[int, int], str]] = []
     made = rf"\b(?:final\s+)?parameter\s+[\w.]*\bExternalCombi{kind}\s+tableID\s*=\s*[\w.]*\bExternalCombi{kind}\s*\("
@@ -122,7 +124,7 @@ def without_object(kind: str, text: str, bare: str) -> Iterator[Edit]:
 
 
 def _given(tables: _Kind, text: str, bare: str, start: int, end: int) -> str:
-    """The arguments of a constructor that are needed."""
+    """Return the arguments of a constructor that are needed."""
     bounds, depth = [start], 0
     for at in range(start, end):
         depth += (bare[at] in "([{") - (bare[at] in ")]}")
@@ -169,7 +171,7 @@ def _block_around(bare: str, at: int) -> tuple[int, int]:
 
 
 def _closing(bare: str, at: int) -> int:
-    """Behind the parenthesis that closes what begins here."""
+    """Return behind the parenthesis that closes what begins here."""
     depth = 1
     while at < len(bare) and depth:
         depth += (bare[at] in "([{") - (bare[at] in ")]}")

@@ -21,7 +21,7 @@ MAX_SAMPLES = 2_000
 
 
 def raw_real_fft(u: Any) -> tuple[Any, Any, Any]:
-    """Information flag, amplitudes and phases of the first n/2 + 1 frequencies."""
+    """Return information flag, amplitudes and phases of the first n/2 + 1 frequencies."""
     if not isinstance(u, np.ndarray) or u.ndim != 1 or not 2 <= u.size <= MAX_SAMPLES:
         raise Unfit(f"a Fourier transform takes an array of 2 to {MAX_SAMPLES} numbers")
     n, places = u.size, u.size // 2 + 1
@@ -39,13 +39,13 @@ def raw_real_fft(u: Any) -> tuple[Any, Any, Any]:
 
 
 def _circle(function: Callable[[float], float], k: int, n: int) -> float:
-    """A sine or cosine of 2πk/n; those of quarters exactly."""
+    """Return a sine or cosine of 2πk/n; those of quarters exactly."""
     value = function(2.0 * math.pi * k / n)
     return float(round(value)) if 4 * k % n == 0 else value
 
 
 def _combined(items: Any, factors: list[float]) -> Any:
-    """The sum of products; of numbers as one number."""
+    """Return the sum of products; of numbers as one number."""
     if all(map(is_number, items)):
         return math.fsum(float(item) * factor for item, factor in zip(items, factors, strict=True))
     return total([multiply(item, factor) for item, factor in zip(items, factors, strict=True) if factor])

@@ -38,7 +38,7 @@ _TEXTS = {".Medium.T_ph.f_nonlinear": _INVERSE, ".Medium.s_T": _ENTROPY}
 
 
 def text_of(name: str, classes: Mapping[str, tree.Class]) -> str | None:
-    """The function with the polynomial of the text in it; ``None`` where the text holds none, or several."""
+    """Return the function with the polynomial of the text in it; ``None`` where the text holds none, or several."""
     text = next((text for end, text in _TEXTS.items() if name.endswith(end)), None)
     found = set(_polynomials(classes.values())) if text is not None else set()
     if text is None or len(found) != 1:
@@ -47,7 +47,7 @@ def text_of(name: str, classes: Mapping[str, tree.Class]) -> str | None:
 
 
 def _polynomials(classes: Iterable[tree.Class]) -> Iterable[tuple[float, ...]]:
-    """Those that are integrated from 0 to a temperature less 273.15 K."""
+    """Return those that are integrated from 0 to a temperature less 273.15 K."""
     for made in classes:
         bound = (c.value for c in made.components if c.value is not None)
         for node in tree.walk(*made.equations, *(n for section in made.algorithms for n in section), *bound):

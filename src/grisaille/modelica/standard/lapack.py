@@ -20,31 +20,31 @@ Numbers = Callable[[int], np.ndarray[Any, Any]]
 
 
 def dgesv(values: Sequence[np.ndarray], numbers: Numbers) -> Written:
-    """A X = B."""
+    """Return A X = B."""
     lu, pivots, x, info = lapack.dgesv(numbers(2), numbers(5))
     return {2: lu, 4: pivots + 1, 5: x.reshape(np.shape(values[5])), 7: info}
 
 
 def dgetrf(values: Sequence[Value], numbers: Numbers) -> Written:
-    """P A = L U."""
+    """Return P A = L U."""
     lu, pivots, info = lapack.dgetrf(numbers(2))
     return {2: lu, 4: pivots + 1, 5: info}
 
 
 def dgetri(values: Sequence[Value], numbers: Numbers) -> Written:
-    """The inverse from L U."""
+    """Return the inverse from L U."""
     inverse, info = lapack.dgetri(numbers(1), numbers(3).astype(int) - 1)
     return {1: inverse, 6: info}
 
 
 def dgetrs(values: Sequence[np.ndarray], numbers: Numbers) -> Written:
-    """A X = B from L U."""
+    """Return A X = B from L U."""
     x, info = lapack.dgetrs(numbers(3), numbers(5).astype(int) - 1, numbers(6), trans=int(values[0] != "N"))
     return {6: x.reshape(np.shape(values[6])), 8: info}
 
 
 def dgeev(values: Sequence[Value], numbers: Numbers) -> Written:
-    """Eigenvalues, and eigenvectors where they are asked for."""
+    """Return eigenvalues, and eigenvectors where they are asked for."""
     left, right = values[0] == "V", values[1] == "V"
     real, imaginary, of_left, of_right, info = lapack.dgeev(numbers(3), compute_vl=left, compute_vr=right)
     vectors = {7: of_left} if left else {}
@@ -52,7 +52,7 @@ def dgeev(values: Sequence[Value], numbers: Numbers) -> Written:
 
 
 def dpotrf(values: Sequence[Value], numbers: Numbers) -> Written:
-    """A = L Lᵀ or Uᵀ U; the other triangle stays as it is."""
+    """Return A = L Lᵀ or Uᵀ U; the other triangle stays as it is."""
     factor, info = lapack.dpotrf(numbers(2), lower=int(values[0] == "L"), clean=0)
     return {2: factor, 4: info}
 

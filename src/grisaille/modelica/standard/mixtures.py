@@ -35,7 +35,7 @@ class Gas:
     high_constants: tuple[float, float]
 
     def record(self) -> str:
-        """The record of its data, written in Modelica."""
+        """Return the record of its data, written in Modelica."""
         low, low_constants, high, high_constants = (
             "{" + ", ".join(map(repr, numbers)) + "}"
             for numbers in (self.low, self.low_constants, self.high, self.high_constants)
@@ -129,7 +129,7 @@ _TEXTS = {
 
 
 def text_of(name: str, classes: Mapping[str, tree.Class]) -> str | None:
-    """The function with the gases of the text in it; ``None`` where the text does not say which."""
+    """Return the function with the gases of the text in it; ``None`` where the text does not say which."""
     end, text = next(((end, text) for end, text in _TEXTS.items() if name.endswith(end)), ("", ""))
     if not end:
         return None
@@ -146,7 +146,7 @@ def text_of(name: str, classes: Mapping[str, tree.Class]) -> str | None:
 
 
 def _gases(package: str, classes: Mapping[str, tree.Class]) -> list[Gas]:
-    """Those whose molar masses the medium gives ``massToMoleFractions``, all of them or none."""
+    """Return those whose molar masses the medium gives ``massToMoleFractions``, all of them or none."""
     found: set[tuple[float, ...]] = set()
     for made in (made for name, made in classes.items() if name.startswith(package)):
         values = [c.value for c in made.components if c.value is not None]

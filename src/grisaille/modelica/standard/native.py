@@ -21,7 +21,7 @@ def _error_function(u: Value) -> float:
 
 
 def _ensured(value: Value, holds: Truth, message: str) -> tuple[Value]:
-    """A value of a formula that is one only where a condition holds."""
+    """Return a value of a formula that is one only where a condition holds."""
     if holds is False:
         raise Unfit(message)
     return (value if holds is True else Guarded(value, holds, message),)

@@ -18,7 +18,7 @@ DERIVATIVES = ((0, 0), (1, 0), (2, 0), (0, 1), (0, 2), (1, 1))
 
 
 def sum_of_powers(n: Array, i: Array, j: Array, x: Value, y: Value) -> tuple[Value]:
-    """The sum itself.
+    """Return the sum itself.
 
     n : coefficients
     i, j : exponents of x and y, whole numbers
@@ -27,7 +27,7 @@ def sum_of_powers(n: Array, i: Array, j: Array, x: Value, y: Value) -> tuple[Val
 
 
 def sums_of_powers(n: Array, i: Array, j: Array, x: Value, y: Value) -> tuple[Value, ...]:
-    """f, f_x, f_xx, f_y, f_yy, f_xy."""
+    """Return f, f_x, f_xx, f_y, f_yy, f_xy."""
     found = _Sum(n, i, j, x, y)
     return tuple(found.derivative(*orders) for orders in DERIVATIVES)
 
@@ -43,7 +43,7 @@ class _Sum:
         self._powers: dict[tuple[int, int], Any] = {}
 
     def derivative(self, by_x: int, by_y: int) -> Any:
-        """The sum, differentiated some times."""
+        """Return the sum, differentiated some times."""
         rows: dict[int, dict[int, float]] = {}
         for n, i, j in self.terms:
             factor = n * _falling(i, by_x) * _falling(j, by_y)
@@ -73,7 +73,7 @@ class _Sum:
 
 
 def _falling(exponent: int, times: int) -> int:
-    """The factor that differentiating a power some times gives."""
+    """Return the factor that differentiating a power some times gives."""
     factor = 1
     for k in range(times):
         factor *= exponent - k

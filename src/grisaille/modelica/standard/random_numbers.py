@@ -47,7 +47,7 @@ Bits = list[Any]
 
 
 def _bits(half: Value) -> Bits:
-    """The 32 bits of an Integer, in two's complement."""
+    """Return the 32 bits of an Integer, in two's complement."""
     if is_number(half):
         return [(int(half) >> k) & 1 for k in range(32)]
     rest = subtract(half, multiply(HALF, floor(multiply(half, 1 / HALF))))
@@ -103,12 +103,12 @@ def _sum(a: Bits, b: Bits) -> tuple[Value, Value]:
 
 
 def _signed(half: Value) -> Value:
-    """A half as an Integer with sign."""
+    """Return a half as an Integer with sign."""
     return subtract(half, multiply(HALF, floor(multiply(half, 2 / HALF))))
 
 
 def _drawn(low: Value, high: Value) -> Value:
-    """The number in (0, 1] that a word stands for."""
+    """Return the number in (0, 1] that a word stands for."""
     return add(multiply(add(multiply(_signed(high), HALF), low), 2.0**-64), 0.5)
 
 
@@ -118,7 +118,7 @@ def _state(*halves: Value) -> Array:
 
 
 def xorshift64star(state: Array) -> tuple[Value, Array]:
-    """The next number and state (2 Integers)."""
+    """Return the next number and state (2 Integers)."""
     (x,) = _words(state)
     x = _xor(x, _right(x, 12))
     x = _xor(x, _left(x, 25))
@@ -144,7 +144,7 @@ def _product(word: Bits, factor: int) -> tuple[Value, Value]:
 
 
 def xorshift1024star(state: Any) -> tuple[Any, Any]:
-    """The next number and state (32 Integers of sixteen words, and which one was drawn last)."""
+    """Return the next number and state (32 Integers of sixteen words, and which one was drawn last)."""
     if not isinstance(state, np.ndarray) or state.shape != (2 * _RING + 1,):
         raise Unfit("the state of Xorshift1024star is an array of 33 Integers")
     last, following = (_folded(add(state[-1], k)) for k in (0, 1))
@@ -158,12 +158,12 @@ def xorshift1024star(state: Any) -> tuple[Any, Any]:
 
 
 def _folded(place: Value) -> Value:
-    """A position on the ring, whatever Integer it is given by."""
+    """Return a position on the ring, whatever Integer it is given by."""
     return subtract(place, multiply(_RING, floor(multiply(place, 1 / _RING))))
 
 
 def _at(place: Value, items: Sequence[Value] | Array) -> Value:
-    """The item at a place, counted from zero."""
+    """Return the item at a place, counted from zero."""
     chosen = items[-1]
     for k in reversed(range(len(items) - 1)):
         chosen = choose(relation("==", place, k), items[k], chosen)
@@ -171,7 +171,7 @@ def _at(place: Value, items: Sequence[Value] | Array) -> Value:
 
 
 def xorshift128plus(state: Array) -> tuple[Value, Value]:
-    """The next number and state (4 Integers)."""
+    """Return the next number and state (4 Integers)."""
     first, second = _words(state)
     first = _xor(first, _left(first, 23))
     low, high = _sum(_xor(first, second, _right(first, 17), _right(second, 26)), second)
@@ -179,7 +179,7 @@ def xorshift128plus(state: Array) -> tuple[Value, Value]:
 
 
 def initial_state_64(local_seed: Value, global_seed: Value) -> Any:
-    """A good state from any two seeds."""
+    """Return a good state from any two seeds."""
     state = array([_PRIME if local_seed == 0 and global_seed == 0 else local_seed, global_seed])
     for _ in range(_WARM_UP):
         _, state = xorshift64star(state)

@@ -38,7 +38,8 @@ _INTERPOLATIONS = {
 
 
 def supplied(name: str, classes: Mapping[str, tree.Class]) -> tuple[str, tuple[tree.Class, ...]] | None:
-    """The name under which a missing function is supplied, and the classes of its text; ``None`` where it is not.
+    """Return the name under which a missing function is supplied, and the classes of its text; ``None`` where it is
+    not.
 
     classes : of the text that calls it
     """
@@ -63,12 +64,14 @@ def supplied(name: str, classes: Mapping[str, tree.Class]) -> tuple[str, tuple[t
 
 @cache
 def classes_of(text: str) -> tuple[tree.Class, ...]:
-    """The syntax trees of one text here."""
+    """Return the syntax trees of one text here."""
     return tuple(parse((files(__package__) / text).read_text(encoding="utf-8")))
 
 
 def _wall_friction(name: str, classes: Mapping[str, tree.Class]) -> str:
-    """A function of a package that the model has chosen: ``pipe.flowModel.WallFriction.Internal.m_flow_of_dp_fric``."""
+    """Return a function of a package that the model has chosen:
+    ``pipe.flowModel.WallFriction.Internal.m_flow_of_dp_fric``.
+    """
     place, _, function = name.rpartition(".WallFriction.")
     if function in _INTERPOLATIONS:
         return f"Modelica.Fluid.Dissipation.Utilities.Functions.General.{_INTERPOLATIONS[function]}"

@@ -50,7 +50,7 @@ def _after_blanks(text: Value, start: int = 1) -> int:
 
 
 def _compare(a: Value, b: Value, case_sensitive: Value = True) -> int:
-    """The index in ``Modelica.Utilities.Types.Compare``: less, equal, greater."""
+    """Return the index in ``Modelica.Utilities.Types.Compare``: less, equal, greater."""
     a, b = (_plain(a), _plain(b)) if case_sensitive else (_plain(a).lower(), _plain(b).lower())
     return 2 + int(a > b) - int(a < b)
 
@@ -87,12 +87,12 @@ _DEFAULTS = {f"{_STRINGS}find": {"startIndex": 1}, f"{_STRINGS}findLast": {"star
 
 
 def is_known(name: str) -> bool:
-    """Whether a function of the library is computed here, whatever a text brings under its name."""
+    """Return whether a function of the library is computed here, whatever a text brings under its name."""
     return name in _NAMED
 
 
 def called(name: str, arguments: Sequence[Value], named: Mapping[str, Value]) -> Value:
-    """The result of one of these functions."""
+    """Return the result of one of these functions."""
     function, inputs = _NAMED[name]
     given = {**_DEFAULTS.get(name, {}), **dict(zip(inputs, arguments, strict=False)), **named}
     if len(arguments) > len(inputs) or set(given) - set(inputs):

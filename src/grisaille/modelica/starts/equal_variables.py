@@ -110,7 +110,7 @@ def _agree(names: ModelNames, a: _Member, b: _Member) -> bool:
 
 
 def equal_variables(laws: Iterable[WrittenEquation], variables: Mapping[str, object]) -> list[dict[str, float]]:
-    """Sets of variables that equations make equal, with signs relative to the first; not those that are zero."""
+    """Return sets of variables that equations make equal, with signs relative to the first; not those that are zero."""
     forms = [form for law in laws if (form := _terms(law, variables)) is not None]
     zero: set[str] = set()
     while True:
@@ -148,7 +148,8 @@ def _without(form: dict[str, float], zero: set[str]) -> dict[str, float]:
 
 
 def _terms(law: WrittenEquation, variables: Mapping[str, object]) -> dict[str, float] | None:
-    """Coefficients of variables in a law that is linear in them, with numbers for coefficients and nothing else."""
+    """Return coefficients of variables in a law that is linear in them, with numbers for coefficients and nothing else.
+    """
     found: dict[str, float] = {}
     stack: list[tuple[Expression, float]] = [(law.left, 1.0), (law.right, -1.0)]
     while stack:

@@ -43,7 +43,7 @@ class _StartSearch:
         self._found: dict[str, Expression | None] = {}
 
     def explicit(self, name: str, above: tuple[str, ...]) -> Expression | None:
-        """The formula of a variable in parameters and in variables that begin where they say."""
+        """Return the formula of a variable in parameters and in variables that begin where they say."""
         if name in self._found:
             return self._found[name]
         if name in above or len(above) > MAX_EQUATION_DEPTH:
@@ -65,23 +65,23 @@ class _StartSearch:
         return self.explicit(name, above) if name in self.names.variables else None
 
     def _begins(self, name: str) -> bool:
-        """Whether a variable begins where its start says, since it is demanded or preferred."""
+        """Return whether a variable begins where its start says, since it is demanded or preferred."""
         variable = self.names.variables.get(name)
         if variable is None or variable.start is None:
             return False
         return variable.fixed or name in self.names.preferred
 
     def is_determined(self, expression: Expression) -> bool:
-        """Whether there is a variable that leads, beside parameters."""
+        """Return whether there is a variable that leads, beside parameters."""
         return any(isinstance(node, Name) and self._begins(node.path) for node in postorder((expression,)))
 
     def with_starts(self, expression: Expression) -> Expression:
-        """The formula with starts in place of variables."""
+        """Return the formula with starts in place of variables."""
         return _put(expression, {name: variable.start for name, variable in self.names.variables.items()})
 
 
 def _put(expression: Expression, values: Mapping[str, Expression | None]) -> Expression:
-    """The formula with others in place of names."""
+    """Return the formula with others in place of names."""
 
     def put(node: Expression) -> Expression | None:
         return values.get(node.path) if isinstance(node, Name) else None
@@ -90,7 +90,7 @@ def _put(expression: Expression, values: Mapping[str, Expression | None]) -> Exp
 
 
 def _explicit(law: WrittenEquation) -> Iterator[tuple[str, Expression]]:
-    """Variables that stand alone on one side, with the other side where it is a formula of values."""
+    """Yield variables that stand alone on one side, with the other side where it is a formula of values."""
     for one, other in ((law.left, law.right), (law.right, law.left)):
         if isinstance(one, Name) and not any(
             isinstance(node, Call) and node.operation in ("der", "pre", "delay") for node in postorder((other,))

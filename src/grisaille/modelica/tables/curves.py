@@ -23,7 +23,7 @@ HOLD, EXTEND, REPEAT, NONE = 1, 2, 3, 4
 
 
 def interpolate(xs: list[float], ys: list[Value], u: Value, smoothness: int, extrapolation: int) -> Value:
-    """y(u) through the points."""
+    """Return y(u) through the points."""
     if len(xs) == 1:
         return ys[0]
     increases = all(a < b for a, b in pairwise(xs))
@@ -42,7 +42,7 @@ def interpolate(xs: list[float], ys: list[Value], u: Value, smoothness: int, ext
 
 
 def repeated(u: Value, first: float, last: float) -> Value:
-    """u, moved by whole periods into the table; a number at the end of a period stays there."""
+    """Return u, moved by whole periods into the table; a number at the end of a period stays there."""
     period = last - first
     if is_number(u):
         if first <= u <= last:
@@ -84,7 +84,7 @@ def _ends(
 
 
 def active_piece(pieces: list[tuple[float, Value]], u: Value) -> Value:
-    """The piece that holds at u, each from its knot on, found by halving."""
+    """Return the piece that holds at u, each from its knot on, found by halving."""
     if len(pieces) == 1:
         return pieces[0][1]
     half = len(pieces) // 2
@@ -97,7 +97,7 @@ def active_piece(pieces: list[tuple[float, Value]], u: Value) -> Value:
 
 
 def _slopes(xs: list[float], ys: list[Value], smoothness: int) -> np.ndarray | None:
-    """Slopes at the knots of a cubic table; None for straight and constant pieces."""
+    """Return slopes at the knots of a cubic table; None for straight and constant pieces."""
     if smoothness in (LINEAR, CONSTANT):
         return None
     if not all(is_number(y) for y in ys):

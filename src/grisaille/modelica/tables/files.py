@@ -27,7 +27,7 @@ Numbers = np.ndarray[Any, Any]
 
 
 def read_table(file: str, table: str, delimiter: str = ",", header_lines: int = 0) -> Numbers:
-    """The matrix ``table`` of a file that a text names; of a CSV file the only one."""
+    """Return the matrix ``table`` of a file that a text names; of a CSV file the only one."""
     path = find_file(file)
     if path.stat().st_size > MAX_FILE:
         raise Unfit(f"the file {file!r} has more than {MAX_FILE // 2**20} MiB and is not read")

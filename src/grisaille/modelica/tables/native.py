@@ -155,7 +155,9 @@ def make_surface(*given: Value) -> Surface:
 
 
 def _old(make: Callable[..., Opaque], is_of_time: bool) -> Callable[..., Opaque]:
-    """``…_init``, which takes the names of the table and the file in the other order; tables of time begin at start."""
+    """Return ``…_init``, which takes the names of the table and the file in the other order; tables of time begin at
+    start.
+    """
     if is_of_time:
         return lambda name, file, rows, n, m, start, *others: make(file, name, rows, n, m, start, *others, start)
     return lambda name, file, *others: make(file, name, *others)
@@ -182,7 +184,7 @@ def _table(of: _TableArguments) -> InterpolationTable:
 
 
 def _matrix(file: Value, name: Value, rows: Array, delimiter: Value, header: Number) -> Array:
-    """The rows in the text, or those of the file that it names."""
+    """Return the rows in the text, or those of the file that it names."""
     file, name = str(file).strip(), str(name).strip()
     if name in _NAMES and file in _NAMES:
         if not isinstance(rows, np.ndarray) or rows.ndim != 2 or not rows.size:
@@ -217,13 +219,13 @@ def _choice(value: Value, most: int, what: str) -> int:
 
 
 def value_of_table(table: InterpolationTable, column: Value, u: Value) -> Value:
-    """``ModelicaStandardTables_CombiTable1D_getValue``."""
+    """Return ``ModelicaStandardTables_CombiTable1D_getValue``."""
     found = interpolate(table.abscissas, _values(table, column), u, table.smoothness, table.extrapolation)
     return _guarded(found, table.extrapolation, [("u", u, table.abscissas)])
 
 
 def value_of_time_table(table: InterpolationTable, column: Value, time: Value, *_events: Value) -> Value:
-    """``ModelicaStandardTables_CombiTimeTable_getValue``; zero before the table's start."""
+    """Return ``ModelicaStandardTables_CombiTimeTable_getValue``; zero before the table's start."""
     u = subtract(time, table.shift) if table.shift else time
     value = interpolate(table.abscissas, _values(table, column), u, table.smoothness, table.extrapolation)
     begun: Any = True
@@ -234,7 +236,7 @@ def value_of_time_table(table: InterpolationTable, column: Value, time: Value, *
 
 
 def value_of_surface(surface_: Surface, u: Value, v: Value) -> Value:
-    """``ModelicaStandardTables_CombiTable2D_getValue``."""
+    """Return ``ModelicaStandardTables_CombiTable2D_getValue``."""
     s = surface_
     found = surface(s.xs, s.ys, s.values, u, v, s.smoothness, s.extrapolation)
     return _guarded(found, s.extrapolation, [("u1", u, s.xs), ("u2", v, s.ys)])
@@ -273,7 +275,7 @@ def _time_table_of(
 
 
 def _of(make: Callable[..., Opaque], count: int, function: Callable[..., Value]) -> Callable[..., Value]:
-    """A function of a table as one of the ``count`` arguments that it is made of, and the others."""
+    """Return a function of a table as one of the ``count`` arguments that it is made of, and the others."""
     return lambda *given: function(make(*given[:count]), *given[count:])
 
 
@@ -286,7 +288,9 @@ def _values(table: InterpolationTable, column: Value) -> list[Value]:
 def _guarded(
     value: Value, extrapolation: int, axes: list[tuple[str, Value, list[float]]], unless: Value = True
 ) -> Value:
-    """The value, with the demand to stay inside where nothing is extrapolated; one row or column holds everywhere."""
+    """Return the value, with the demand to stay inside where nothing is extrapolated; one row or column holds
+    everywhere.
+    """
     bounded = [(name, u, xs) for name, u, xs in axes if len(xs) > 1]
     if extrapolation != NONE or not bounded:
         return value
@@ -303,7 +307,7 @@ def _guarded(
 
 
 def next_time_event(table: InterpolationTable, time: Value) -> Value:
-    """The next abscissa after ``time``, a formula that is constant between them."""
+    """Return the next abscissa after ``time``, a formula that is constant between them."""
     knots = sorted({x + table.shift for x in table.abscissas if x + table.shift > -1e59} | {max(table.start, -1e59)})
     knots = [k for k in knots if k > -1e58]
     if table.extrapolation == REPEAT and len(table.rows) > 1:
@@ -315,27 +319,27 @@ def next_time_event(table: InterpolationTable, time: Value) -> Value:
 
 
 def first_abscissa(table: InterpolationTable) -> float:
-    """The smallest abscissa."""
+    """Return the smallest abscissa."""
     return table.abscissas[0]
 
 
 def last_abscissa(table: InterpolationTable) -> float:
-    """The largest abscissa."""
+    """Return the largest abscissa."""
     return table.abscissas[-1]
 
 
 def first_corner(table: Surface, *_: Value) -> Value:
-    """The smallest abscissas of both variables."""
+    """Return the smallest abscissas of both variables."""
     return array([table.xs[0], table.ys[0]])
 
 
 def last_corner(table: Surface, *_: Value) -> Value:
-    """The largest abscissas of both variables."""
+    """Return the largest abscissas of both variables."""
     return array([table.xs[-1], table.ys[-1]])
 
 
 def _was_read(*_: Value) -> float:
-    """``…_read`` of version 3.2: tables are read when they are made."""
+    """Return ``…_read`` of version 3.2: tables are read when they are made."""
     return 1.0
 
 

@@ -31,7 +31,7 @@ class ResourceFolders:
     """Packages and folders of libraries."""
 
     def find(self, name: str) -> Path:
-        """The file that is meant; ``Unfit`` where there is none, or where it may not be opened."""
+        """Return the file that is meant; ``Unfit`` where there is none, or where it may not be opened."""
         if "\0" in name or not name.strip():
             raise Unfit(f"{name!r} names no file")
         for candidate in self._candidates(name):
@@ -55,7 +55,7 @@ class ResourceFolders:
         yield from [path] if path.is_absolute() else [folder / path for folder in self._folders()]
 
     def _resources(self, classes: Sequence[str], rest: str) -> Iterator[Path]:
-        """``modelica://Library.Part/Resources/a.txt``: inside the library's folder, below its parts."""
+        """Yield ``modelica://Library.Part/Resources/a.txt``: inside the library's folder, below its parts."""
         for root in self._folders():
             for library in (root, *sorted(root.glob("*"))):
                 if re.fullmatch(rf"{re.escape(classes[0])}( .*)?", library.name) and library.is_dir():
@@ -89,5 +89,5 @@ def files_of(places: ResourceFolders) -> Iterator[None]:
 
 
 def find_file(name: str) -> Path:
-    """The file that a text names."""
+    """Return the file that a text names."""
     return _current.get().find(name)

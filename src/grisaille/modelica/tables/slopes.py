@@ -17,7 +17,7 @@ Numbers = np.ndarray[Any, Any]
 
 
 def widened(d: Numbers, count: int) -> Numbers:
-    """Secants ``d`` along the first axis, continued by ``count`` on each side as on a parabola."""
+    """Return secants ``d`` along the first axis, continued by ``count`` on each side as on a parabola."""
     first, last = (d[0], d[-1]) if len(d) == 1 else (2 * d[0] - d[1], 2 * d[-1] - d[-2])
     if len(d) == 1:
         return np.concatenate([np.repeat(d, count, axis=0), d, np.repeat(d, count, axis=0)])
@@ -27,7 +27,7 @@ def widened(d: Numbers, count: int) -> Numbers:
 
 
 def akima_weights(d: Numbers, *, modified: bool = False) -> tuple[Numbers, Numbers]:
-    """Weights of the secants on the left and on the right of each knot; equal ones where both are zero."""
+    """Return weights of the secants on the left and on the right of each knot; equal ones where both are zero."""
     wide = widened(d, 2)
     left, right = np.abs(wide[3:] - wide[2:-1]), np.abs(wide[1:-2] - wide[:-3])
     if modified:
@@ -38,7 +38,7 @@ def akima_weights(d: Numbers, *, modified: bool = False) -> tuple[Numbers, Numbe
 
 
 def akima(d: Numbers, *, modified: bool = False) -> Numbers:
-    """Slopes at the knots from the secants between them, along the first axis."""
+    """Return slopes at the knots from the secants between them, along the first axis."""
     wide = widened(d, 1)
     left, right = akima_weights(d, modified=modified)
     slopes: Numbers = left * wide[:-1] + right * wide[1:]
@@ -46,7 +46,7 @@ def akima(d: Numbers, *, modified: bool = False) -> Numbers:
 
 
 def fritsch_butland(h: Numbers, d: Numbers) -> Numbers:
-    """Slopes of a monotone cubic: the weighted harmonic mean of secants of one sign."""
+    """Return slopes of a monotone cubic: the weighted harmonic mean of secants of one sign."""
     inner = np.zeros(len(d) - 1)
     for k in range(len(inner)):
         if d[k] * d[k + 1] > 0:
@@ -56,7 +56,7 @@ def fritsch_butland(h: Numbers, d: Numbers) -> Numbers:
 
 
 def steffen(h: Numbers, d: Numbers) -> Numbers:
-    """Slopes of a monotone cubic: the parabola's, bounded by twice the smaller secant."""
+    """Return slopes of a monotone cubic: the parabola's, bounded by twice the smaller secant."""
     inner = np.zeros(len(d) - 1)
     for k in range(len(inner)):
         p = (d[k] * h[k + 1] + d[k + 1] * h[k]) / (h[k] + h[k + 1])

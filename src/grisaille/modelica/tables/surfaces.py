@@ -43,7 +43,7 @@ Numbers = np.ndarray[Any, Any]
 def surface(
     xs: list[float], ys: list[float], zs: Array, u: Value, v: Value, smoothness: int, extrapolation: int
 ) -> Value:
-    """z(u, v) on the grid xs × ys; ``zs[i, j]`` belongs to ``xs[i]`` and ``ys[j]``."""
+    """Return z(u, v) on the grid xs × ys; ``zs[i, j]`` belongs to ``xs[i]`` and ``ys[j]``."""
     if len(xs) == 1:
         return interpolate(ys, list(zs[0]), v, smoothness, extrapolation)
     if len(ys) == 1:
@@ -82,7 +82,7 @@ def _linear(xs: list[float], ys: list[Value], u: float, extends: bool) -> Value:
 
 
 def _steps(first: _Axis, second: _Axis, zs: Array) -> Value:
-    """Each value on the segment that its knot begins, the last from its knot on; the first before it, too."""
+    """Return each value on the segment that its knot begins, the last from its knot on; the first before it, too."""
     rows, columns = first.shares_of_steps(), second.shares_of_steps()
     return total([multiply(rows[i], total([multiply(c, z) for c, z in zip(columns, row, strict=True)]))
                   for i, row in enumerate(zs)])  # fmt: skip
@@ -104,7 +104,7 @@ def _smooth(xs: list[float], ys: list[float], zs: Array, u: Value, v: Value, ext
 
 
 def _derivatives(xs: Numbers, ys: Numbers, z: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Values, slopes along both axes and twists at the knots."""
+    """Return values, slopes along both axes and twists at the knots."""
     dx = np.diff(z, axis=0) / np.diff(xs)[:, None]
     dy = (np.diff(z, axis=1) / np.diff(ys)).T
     twists = np.diff(dx, axis=1) / np.diff(ys)
@@ -137,17 +137,17 @@ class _Axis:
 
     @cached_property
     def on(self) -> list[Value]:
-        """One on each segment, from its first knot to before its last."""
+        """Return one on each segment, from its first knot to before its last."""
         return [subtract(a, b) for a, b in zip(self.passed[:-1], self.passed[1:], strict=True)]
 
     def shares_of_steps(self) -> list[Value]:
-        """One for the knot whose value holds, zero for all others."""
+        """Return one for the knot whose value holds, zero for all others."""
         found = [*self.on, self.passed[-1]]
         found[0] = subtract(1.0, self.passed[1])
         return found
 
     def hermite(self, extends: bool) -> tuple[list[Value], list[Value]]:
-        """H and G of every knot."""
+        """Return H and G of every knot."""
         h = np.diff(self.knots).tolist()
         shares = [multiply(on, multiply(subtract(self.u, x), 1 / w)) for on, x, w in zip(self.on, self.knots, h)]  # noqa: B905
         t = total(shares)

@@ -22,7 +22,7 @@ from grisaille.structure.system import MovingBreaks, System
 
 
 def bent_signals(system: System, jumping: Sequence[int]) -> list[int]:
-    """Which of the signals that jump enter the rates other than linearly."""
+    """Return which of the signals that jump enter the rates other than linearly."""
     if not jumping or not system.nx:
         return []
     v = ca.vertcat(*(system.u[k] for k in jumping))
@@ -35,7 +35,7 @@ def bent_signals(system: System, jumping: Sequence[int]) -> list[int]:
 
 
 def refused_jumps(system: System, jumping: Sequence[int], groups: Mapping[str, Sequence[int]]) -> str:
-    """Why signals cannot be projected on steps that stay, in words; empty where they can."""
+    """Return why signals cannot be projected on steps that stay, in words; empty where they can."""
     remedy = "gr.KalmanML() and gr.OutputError() end their steps on the jumps; or join the samples by lines, hold='foh'"
     seen = [k for k in jumping if system.nz and ca.depends_on(system.residual, system.u[k])]
     if seen:
@@ -62,7 +62,7 @@ def refused_jumps(system: System, jumping: Sequence[int], groups: Mapping[str, S
 def blended_rates(
     still: MovingBreaks, groups: Mapping[str, Sequence[int]], extra: ca.SX, apart: Mapping[str, ca.SX]
 ) -> ca.SX:
-    """rhs(l) + Σ_j ρ_j (rhs(r_j) − rhs(l)) over groups of signals that jump together."""
+    """Return rhs(l) + Σ_j ρ_j (rhs(r_j) − rhs(l)) over groups of signals that jump together."""
     left, right = ca.SX(still.u), dict[str, ca.SX]()
     shares, at = dict[str, ca.SX](), 0
     for text, own in groups.items():

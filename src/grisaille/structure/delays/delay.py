@@ -53,7 +53,7 @@ class Delays:
         self.values: dict[str, Delay] = {}
 
     def lowered(self, node: Call, x: ca.SX, tau: ca.SX, before: ca.SX | None = None) -> ca.SX:
-        """delay(x, tau, before) over signals that are declared here."""
+        """Return delay(x, tau, before) over signals that are declared here."""
         for symbol in ca.symvar(ca.vertcat(x, tau, *([] if before is None else [before]))):
             if symbol.element_hash() in self._discretes:
                 raise StructureError(

@@ -39,7 +39,7 @@ OF_OTHERS = (NOW, HAT, RATE, COUNT, LEFT, RIGHT)
 
 
 def with_moving_breaks(structure: Structure, moved: Collection[str], held: Collection[str]) -> Structure:
-    """The structure on a clock that moves with some dead times.
+    """Return the structure on a clock that moves with some dead times.
 
     moved : texts of those dead times
     held : inputs that are constant between their breaks
@@ -89,7 +89,7 @@ def with_moving_breaks(structure: Structure, moved: Collection[str], held: Colle
 
 
 def on_standing_steps(structure: Structure) -> Structure:
-    """The same for signals that are projected on steps that stay (``experiment/projected_signals.py``)."""
+    """Return the same for signals that are projected on steps that stay (``experiment/projected_signals.py``)."""
     moving = structure.system.moving
     if moving is None or moving.standing is None:
         return structure
@@ -107,7 +107,7 @@ def _formulas(moving: MovingBreaks) -> dict[str, ca.SX]:
 
 
 def _varies(system: System, signal: Signal, held: Collection[str]) -> bool:
-    """Whether a signal moves between breaks."""
+    """Return whether a signal moves between breaks."""
     if signal.kind == "input":
         return signal.name not in held
     if signal.kind != "delayed":

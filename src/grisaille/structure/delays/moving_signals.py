@@ -16,7 +16,7 @@ from grisaille.structure.system import FORMULA_FIELDS, Signal, System
 
 
 def with_moving_signals(system: System, places: Sequence[int], ns: int, kind: str) -> System:
-    """The system whose signals at ``places`` of u move in ``ns`` directions; ``kind`` of the further signals."""
+    """Return the system whose signals at ``places`` of u move in ``ns`` directions; ``kind`` of the further signals."""
     if not places or not ns:
         return system
     moved, size = ca.SX.sym("du", len(places) * ns), ca.SX.sym("e", ns)

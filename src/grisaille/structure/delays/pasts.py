@@ -11,6 +11,6 @@ from grisaille.structure.reduction import Structure, with_system
 
 
 def with_moving_past(structure: Structure, ns: int) -> Structure:
-    """The structure whose delayed unknowns move in ``ns`` directions."""
+    """Return the structure whose delayed unknowns move in ``ns`` directions."""
     system = structure.system
     return with_system(structure, with_moving_signals(system, system.has.pasts, ns, "past"))

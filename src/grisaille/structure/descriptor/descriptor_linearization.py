@@ -70,7 +70,9 @@ class Linearizer:
 
     @cached_property
     def is_linear(self) -> bool:
-        """Affine everywhere, with constant coefficients: ``sign(x)`` has a constant slope and is not."""
+        """Return whether it is affine everywhere, with constant coefficients: ``sign(x)`` has a constant slope and is
+        not.
+        """
         if self.needed or self.depends_on_time:
             return False
         formulas = [row.residual for row in self.equations.rows] + [self.equations.observed[n] for n in self.outputs]
@@ -79,7 +81,7 @@ class Linearizer:
         return not jets or not relations_of(formula, ca.vertcat(*jets))
 
     def at(self, parameters: Matrix, values: Mapping[Jet, float] | None = None, time: float = 0.0) -> Linearization:
-        """The matrices at given parameter values (all of them, in order) and values of the ``needed`` jets."""
+        """Return the matrices at given parameter values (all of them, in order) and values of the ``needed`` jets."""
         point = np.array([(values or {})[jet] for jet in self.needed])
         found = [np.array(m.full()) for m in self._function(time, point, parameters)]
         E, F, G, J, H = (m.reshape(s.shape) for m, s in zip(found, self.matrices, strict=True))
@@ -142,7 +144,7 @@ class _Layout:
         return result
 
     def chains(self) -> tuple[ca.SX, ca.SX]:
-        """z_k' = z_{k+1} for every quantity with more than one entry."""
+        """Return z_k' = z_{k+1} for every quantity with more than one entry."""
         pairs = self._chained()
         E, F = ca.SX(len(pairs), len(self.entries)), ca.SX(len(pairs), len(self.entries))
         for row, (name, k) in enumerate(pairs):

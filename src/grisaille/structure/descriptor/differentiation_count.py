@@ -41,12 +41,12 @@ class DifferentiationCount:
     """Observed name → the symbol of infinite variance that enters nonlinearly on the way."""
 
     def is_finite(self, name: str, pole_excess: Mapping[str, int]) -> bool:
-        """Whether no disturbance reaches the name as white noise or worse."""
+        """Return whether no disturbance reaches the name as white noise or worse."""
         return name not in self.undefined and all(r < pole_excess[w] for w, r in self.reach[name].items())
 
 
 def count_differentiations(structure: Structure, pole_excess: Mapping[str, int]) -> DifferentiationCount:
-    """The count for every name the user knows."""
+    """Return the count for every name the user knows."""
     equations = structure.equations
     reach = _reach_of_unknowns(equations, structure.offsets.transversal)
     named = {name: _reach_of(equations.jets.within(formula), reach) for name, formula in equations.observed.items()}
@@ -90,7 +90,7 @@ def _reach_of(symbols: Sequence[JetSymbol], reach: Mapping[str, Reach]) -> Reach
 
 
 def _symbols_of_system(structure: Structure) -> dict[int, tuple[str, int]]:
-    """Every symbol of the reduced system by its hash: which unknown or signal, at which order of derivative."""
+    """Return every symbol of the reduced system by its hash: which unknown or signal, at which order of derivative."""
     system, jets = structure.system, structure.equations.jets
     meanings = {s.element_hash(): jets.meaning(s) for v in (system.x, system.z, system.u) for s in _entries(v)}
     return {key: (m.name, m.order) for key, m in meanings.items() if m is not None}

@@ -45,7 +45,7 @@ class NoiseFilter:
 
     @property
     def pole_excess(self) -> int:
-        """p of C(sI − A)⁻¹B + D ~ s⁻ᵖ: how often w may be integrated back to white noise."""
+        """Return p of C(sI − A)⁻¹B + D ~ s⁻ᵖ: how often w may be integrated back to white noise."""
         if self.D != 0.0:
             return 0
         b, bound = self.B, np.abs(self.B)
@@ -57,7 +57,7 @@ class NoiseFilter:
 
 
 def white_filter(scale: float = 1.0) -> NoiseFilter:
-    """w = scale · v."""
+    """Return w = scale · v."""
     return NoiseFilter(np.zeros((0, 0)), np.zeros((0, 1)), np.zeros((1, 0)), scale)
 
 
@@ -99,7 +99,7 @@ class VarianceDecision:
 
 
 def decide_variance(system: DisturbedSystem) -> VarianceDecision:
-    """Both views of Theorem 3/5 on one system; raises ``StructureError`` where the pencil is singular."""
+    """Return both views of Theorem 3/5 on one system; raises ``StructureError`` where the pencil is singular."""
     plain = separate_modes(system.E, system.F)
     direct = _direct_terms(plain, system.J, system.H)
     augmented = augment(system)
@@ -157,13 +157,13 @@ class _Term:
 
     @property
     def worst_doubt(self) -> float:
-        """The entry that is least clearly zero or nonzero; 0 where all are clear."""
+        """Return the entry that is least clearly zero or nonzero; 0 where all are clear."""
         doubtful = self.relative[(self.relative > CLEAR_BELOW) & (self.relative < CLEAR_ABOVE)]
         return float(doubtful.max(initial=0.0))
 
 
 def _direct_terms(parts: Separation, J: Matrix, H: Matrix) -> list[_Term]:
-    """C_a Nʲ J_a for j = 0, 1, …: the factor of the j-th derivative of the noise (up to its sign)."""
+    """Return c_a Nʲ J_a for j = 0, 1, …: the factor of the j-th derivative of the noise (up to its sign)."""
     _, J_a = parts.left(J)
     _, C_a = parts.right(H)
     size_left, size_right = np.abs(H) @ parts.rounding_Q, parts.rounding_P @ np.abs(J)
@@ -175,7 +175,8 @@ def _direct_terms(parts: Separation, J: Matrix, H: Matrix) -> list[_Term]:
 
 
 def projected_terms(system: DisturbedSystem, parts: Separation, shift: float | None = None) -> list[_Term]:
-    """H Ēʲ(λE + F)⁻¹J_l along R(Ēⁿ) on N(Ēⁿ), j = 0, 1, …; from λ on independent of the staircase but for its index.
+    """Return H Ēʲ(λE + F)⁻¹J_l along R(Ēⁿ) on N(Ēⁿ), j = 0, 1, …; from λ on independent of the staircase but for its
+    index.
 
     ``shift`` is λ; by default one that makes λE + F well conditioned.
     """
@@ -195,14 +196,14 @@ def projected_terms(system: DisturbedSystem, parts: Separation, shift: float | N
 
 
 def projector_on_null(E_bar: Matrix) -> Matrix:
-    """The oblique projection along R(Ēⁿ) on N(Ēⁿ), Definition 2."""
+    """Return the oblique projection along R(Ēⁿ) on N(Ēⁿ), Definition 2."""
     along, onto = range_of_power(E_bar), _complement(range_of_power(E_bar.T))
     basis = np.hstack([along, onto])
     return np.hstack([np.zeros_like(along), onto]) @ np.linalg.solve(basis, np.eye(len(basis)))
 
 
 def range_of_power(matrix: Matrix) -> Matrix:
-    """An orthonormal basis of R(Mⁿ), one factor at a time: powers themselves would drown small eigenvalues."""
+    """Return an orthonormal basis of R(Mⁿ), one factor at a time: powers themselves would drown small eigenvalues."""
     basis = np.eye(len(matrix))
     size = max(float(np.linalg.norm(matrix, 2)), 1e-300) if matrix.size else 1.0
     while True:

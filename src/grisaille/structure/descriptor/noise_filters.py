@@ -12,13 +12,13 @@ from grisaille.structure.parameters import ParameterValues
 
 
 def noise_filters(model: FlatModel, values: ParameterValues) -> tuple[NoiseFilter, ...]:
-    """One filter per disturbance, in order; a scale of zero counts as one, since it may be estimated."""
+    """Return one filter per disturbance, in order; a scale of zero counts as one, since it may be estimated."""
     known = dict(zip(values.names, values.values.tolist(), strict=True))
     return tuple(_filter(d, known) for d in model.disturbances.values())
 
 
 def noise_correlation(model: FlatModel, values: ParameterValues) -> Matrix | None:
-    """The correlation matrix of the white noises; None when they are independent."""
+    """Return the correlation matrix of the white noises; None when they are independent."""
     names = list(model.disturbances)
     known = dict(zip(values.names, values.values.tolist(), strict=True))
     matrix = np.eye(len(names))

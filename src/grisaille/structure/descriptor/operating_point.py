@@ -38,7 +38,7 @@ class OperatingPoint:
 def jet_values(
     system: System, point: OperatingPoint, p: Matrix, wanted: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], float]:
-    """The numbers of the wanted (name, order of derivative)."""
+    """Return the numbers of the wanted (name, order of derivative)."""
     tower = _Tower(system, point, p)
     values: dict[tuple[str, int], float] = {}
     switches = {s.name: float(v) for s, v in zip(system.signals, point.u, strict=True) if s.kind == "switch"}
@@ -66,7 +66,7 @@ def start_point(
     conditions: PointConditions | None = None,
     disturbances: Mapping[str, float] | None = None,
 ) -> OperatingPoint:
-    """The consistent start, disturbances at zero or at given values."""
+    """Return the consistent start, disturbances at zero or at given values."""
     at = conditions or PointConditions()
     defaults = {n: i.default or 0.0 for n, i in structure.model.inputs.items()}
     u = steady_signals(structure.system, {**defaults, **at.inputs, **(disturbances or {})}, at.t, p)
@@ -76,7 +76,8 @@ def start_point(
 
 
 def locate(structure: Structure, values: Mapping[str, float], t: float, p: Matrix, label: str) -> OperatingPoint:
-    """The point of the reduced system at which the named quantities have these values (a row of a trajectory)."""
+    """Return the point of the reduced system at which the named quantities have these values (a row of a trajectory).
+    """
     system = structure.system
     u = steady_signals(system, values, t, p)
     variables = structure.model.variables

@@ -90,17 +90,17 @@ class Staircase:
 
     @property
     def index(self) -> int:
-        """Nilpotency index of the infinite part: 0 for an ordinary differential equation."""
+        """Return nilpotency index of the infinite part: 0 for an ordinary differential equation."""
         return len(self.steps)
 
     @cached_property
     def close(self) -> tuple[Decision, ...]:
-        """The decisions that a small change of the numbers could turn round."""
+        """Return the decisions that a small change of the numbers could turn round."""
         return tuple(d for d in self.decisions if d.is_close)
 
 
 def build_staircase(E: Matrix, F: Matrix) -> Staircase:
-    """The staircase of a square pencil; ``is_regular`` is False where det(sE − F) vanishes for all s."""
+    """Return the staircase of a square pencil; ``is_regular`` is False where det(sE − F) vanishes for all s."""
     scaling = scale_pencil(E, F)
     e = scaling.rows[:, None] * E * scaling.columns * scaling.time
     f = scaling.rows[:, None] * F * scaling.columns
@@ -164,7 +164,9 @@ class _StaircaseBuilder:
 
 
 def scale_pencil(E: Matrix, F: Matrix) -> Scaling:
-    """Curtis–Reid scaling with the unit of time as one more unknown; factors are powers of two (no rounding)."""
+    """Return the Curtis–Reid scaling with the unit of time as one more unknown; factors are powers of two (no
+    rounding).
+    """
     import scipy.linalg
     import scipy.sparse
 
@@ -187,7 +189,9 @@ def scale_pencil(E: Matrix, F: Matrix) -> Scaling:
 
 
 def _fit_robustly(A: scipy.sparse.csr_array, b: Matrix) -> Matrix:
-    """Nearly least absolute deviations: an entry that is only rounding (1e-17 beside 1) must not pull the scales."""
+    """Minimise nearly the least absolute deviations: an entry that is only rounding (1e-17 beside 1) must not pull the
+    scales.
+    """
     found, weight = np.zeros(A.shape[1]), np.ones(len(b))
     few = A.toarray() if A.shape[0] * A.shape[1] <= MAX_DENSE_ENTRIES else None
     for _ in range(6 if len(b) else 0):
@@ -209,7 +213,7 @@ class PencilDependence:
 
 
 def find_dependence(E: Matrix, F: Matrix) -> PencilDependence:
-    """The supports of the left and right null vectors of sE − F at two values of s away from any spectrum."""
+    """Return the supports of the left and right null vectors of sE − F at two values of s away from any spectrum."""
     scaling = scale_pencil(E, F)
     scaled = (scaling.rows[:, None] * M * scaling.columns for M in (scaling.time * E, F))
     e, f = scaled
@@ -224,14 +228,14 @@ def find_dependence(E: Matrix, F: Matrix) -> PencilDependence:
 
 
 def invertible_shift(E: Matrix, F: Matrix) -> float:
-    """A number λ for which λE + F is far from singular; any that is not will do in theory."""
+    """Return a number λ for which λE + F is far from singular; any that is not will do in theory."""
     scaling = scale_pencil(E, F)
     e, f = (scaling.rows[:, None] * M * scaling.columns for M in (scaling.time * E, F))
     return best_shift(e, f) * scaling.time
 
 
 def best_shift(E: Matrix, F: Matrix) -> float:
-    """The same for a pencil that is scaled already (entries that are only rounding must not be scaled up)."""
+    """Return the same for a pencil that is scaled already (entries that are only rounding must not be scaled up)."""
     candidates = [sign * 2.0**k for k in (-2, 0, 4) for sign in (1.0, -1.0)]
     return min(candidates, key=lambda shift: _condition(shift * E + F))
 

@@ -46,22 +46,24 @@ class Separation:
 
     @property
     def free_basis(self) -> Matrix:
-        """Columns that span the free part of z(t₀): z(t₀) = T₁ x_s(t₀) + what inputs and disturbances dictate."""
+        """Return columns that span the free part of z(t₀): z(t₀) = T₁ x_s(t₀) + what inputs and disturbances dictate.
+        """
         return self.Q[:, : self.finite_modes]
 
     @property
     def free_projector(self) -> Matrix:
-        """The projection of eq. (8): what of z(t₀) may be chosen; a zero row is a variable without any freedom."""
+        """Return the projection of eq. (8): what of z(t₀) may be chosen; a zero row is a variable without any freedom.
+        """
         projector: Matrix = self.free_basis @ _inverse(self.Q)[: self.finite_modes]
         return projector
 
     def left(self, B: Matrix) -> tuple[Matrix, Matrix]:
-        """An input matrix in the new coordinates: its finite and its infinite part."""
+        """Return an input matrix in the new coordinates: its finite and its infinite part."""
         turned = self.P @ B
         return turned[: self.finite_modes], turned[self.finite_modes :]
 
     def right(self, H: Matrix) -> tuple[Matrix, Matrix]:
-        """An output matrix in the new coordinates."""
+        """Return an output matrix in the new coordinates."""
         turned = H @ self.Q
         return turned[:, : self.finite_modes], turned[:, self.finite_modes :]
 
@@ -80,7 +82,7 @@ class StandardForm:
 
 
 def separate_modes(E: Matrix, F: Matrix) -> Separation:
-    """The finite and the infinite part of a regular pencil; raises ``StructureError`` for a singular one."""
+    """Return the finite and the infinite part of a regular pencil; raises ``StructureError`` for a singular one."""
     staircase = build_staircase(E, F)
     if not staircase.is_regular:
         raise StructureError(
@@ -91,7 +93,7 @@ def separate_modes(E: Matrix, F: Matrix) -> Separation:
 
 
 def standard_form(E: Matrix, F: Matrix, G: Matrix, J: Matrix, H: Matrix) -> StandardForm:
-    """The standard form of E z' = F z + G u + J v, y = H z (all matrices two-dimensional)."""
+    """Return the standard form of E z' = F z + G u + J v, y = H z (all matrices two-dimensional)."""
     parts = separate_modes(E, F)
     B, G_a = parts.left(G)
     L, J_a = parts.left(J)
@@ -104,7 +106,7 @@ def standard_form(E: Matrix, F: Matrix, G: Matrix, J: Matrix, H: Matrix) -> Stan
 
 
 def solve_sylvester(E1: Matrix, E2: Matrix, E3: Matrix, F1: Matrix, F2: Matrix, F3: Matrix) -> tuple[Matrix, Matrix]:
-    """L and R of E₁R + LE₃ = −E₂, F₁R + LF₃ = −F₂, eq. (23).
+    """Return L and R of E₁R + LE₃ = −E₂, F₁R + LF₃ = −F₂, eq. (23).
 
     With W_i = λE_i + F_i and R eliminated it is an ordinary Sylvester equation, S L − L 𝐍 = (E₂ − S W₂)W₃⁻¹, where
     S = E₁W₁⁻¹ is nonsingular and 𝐍 = E₃W₃⁻¹ nilpotent. (The series in powers of E₁⁻¹F₁ ends as well, but loses all
@@ -127,7 +129,7 @@ def solve_sylvester(E1: Matrix, E2: Matrix, E3: Matrix, F1: Matrix, F2: Matrix, 
 
 
 def _divide(A: Matrix, B: Matrix) -> Matrix:
-    """A B⁻¹."""
+    """Return A B⁻¹."""
     return np.linalg.solve(B.T, A.T).T
 
 
@@ -160,6 +162,8 @@ def _inverse(matrix: Matrix) -> Matrix:
 
 
 def _strictly_upper(matrix: Matrix, sizes: tuple[int, ...]) -> Matrix:
-    """The blocks on and below the diagonal are zero by construction: without their rounding, Nᵐ = 0 holds exactly."""
+    """Return the blocks on and below the diagonal are zero by construction: without their rounding, Nᵐ = 0 holds
+    exactly.
+    """
     block = np.repeat(np.arange(len(sizes)), sizes)
     return np.where(block[:, None] < block[None, :], matrix, 0.0)

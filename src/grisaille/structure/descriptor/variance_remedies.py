@@ -25,7 +25,7 @@ class Arrival:
 
     @property
     def missing(self) -> int:
-        """Integrations that are lacking for a finite variance."""
+        """Return how many integrations are lacking for a finite variance."""
         return max(0, self.differentiations - self.pole_excess + 1)
 
     def __str__(self) -> str:
@@ -37,12 +37,13 @@ class Arrival:
 
 
 def times(n: int) -> str:
-    """``once``, ``twice``, ``3 times``."""
+    """Return ``once``, ``twice``, ``3 times``."""
     return {1: "once", 2: "twice"}.get(n, f"{n} times")
 
 
 def advise(name: str, kind: str, arrivals: tuple[Arrival, ...], undefined: str = "") -> tuple[str, ...]:
-    """Remedies for one variable, the likely one first; ``undefined`` names what enters nonlinearly and must not."""
+    """Return remedies for one variable, the likely one first; ``undefined`` names what enters nonlinearly and must not.
+    """
     if undefined:
         return (
             f"give what drives {undefined} a spectrum with more poles, such as gr.spectra.lowpass(bandwidth=…)",

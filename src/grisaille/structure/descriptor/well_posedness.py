@@ -98,7 +98,7 @@ class WellPosedness:
 
     @property
     def violated(self) -> tuple[str, ...]:
-        """Outputs and listed variables of infinite variance."""
+        """Return outputs and listed variables of infinite variance."""
         return tuple(n for n in self.required if not self.verdicts[n].is_finite)
 
     def require(self, purpose: str, names: Iterable[str] | None = None) -> None:
@@ -135,7 +135,7 @@ def well_posedness(
     inputs: Mapping[str, float] | None = None,
     trajectory: xarray.Dataset | None = None,
 ) -> WellPosedness:
-    """Has every output, and every listed variable, a value at every instant, or does white noise reach it?
+    """Return whether every output, and every listed variable, has a value at every instant, or white noise reaches it.
 
     The roughness of disturbances is looked at, exactly for linear models, for others by derivatives that are counted
     and by linearisation: not whether nonlinear formulas such as 1/x or exp(x**2) of random variables have moments.
@@ -158,7 +158,7 @@ def examine(
     parameters: Mapping[str, float] | None = None,
     trajectory: xarray.Dataset | None = None,
 ) -> WellPosedness:
-    """``well_posedness`` of a nonlinear model under several conditions, for instance those of a record."""
+    """Return ``well_posedness`` of a nonlinear model under several conditions, for instance those of a record."""
     values = evaluate_parameters(structure_of(model).model, parameters)
     structure = structure_of(model, values.values)
     examined = _Examination(structure, values, trajectory, conditions)
@@ -363,7 +363,7 @@ class _Examination:
     def _cancellation(
         self, linearizer: Linearizer, i: int, counted: Mapping[str, int], found: Mapping[str, int]
     ) -> str:
-        """Why the count is higher than what was computed, where it is."""
+        """Return why the count is higher than what was computed, where it is."""
         higher = [w for w, r in counted.items() if r >= self.excess[w] and found[w] < r]
         if not higher:
             return ""

@@ -75,7 +75,7 @@ class Changes:
         return ca.Function("change", [self.vector, self.marks, sides], [ca.vertcat(*change), ca.vertcat(*size)])
 
     def _behind(self, start: int) -> list[int]:
-        """Nodes that depend on one, in order."""
+        """Return nodes that depend on one, in order."""
         reached, stack = {start}, [start]
         while stack:
             for user in self._users[stack.pop()]:
@@ -85,7 +85,7 @@ class Changes:
         return sorted(reached - {start})
 
     def _on_both_sides(self, moving: set[int], behind: Sequence[int]) -> set[int]:
-        """Nodes whose values before and after are needed: those that enter others otherwise than linearly."""
+        """Return nodes whose values before and after are needed: those that enter others otherwise than linearly."""
         needed: set[int] = set()
         for number in reversed(behind):
             node = self._nodes[number]
@@ -124,7 +124,7 @@ def _known(value: ca.SX | None) -> ca.SX:
 
 
 def _is_linear(operation: int, moves: Sequence[bool]) -> bool:
-    """Whether the change of a result is a multiple of, or the sum of, those of its operands."""
+    """Return whether the change of a result is a multiple of, or the sum of, those of its operands."""
     if operation in _SUMS or operation in (ca.OP_NEG, ca.OP_TWICE):
         return True
     if operation == ca.OP_MUL:

@@ -73,16 +73,16 @@ class Surroundings:
         return ca.Function("gaps", [self._vector], [self._gaps, ca.jacobian(self._gaps, self._vector)])
 
     def gaps(self, point: Matrix) -> tuple[Matrix, Matrix]:
-        """Values and slopes of all gaps."""
+        """Return values and slopes of all gaps."""
         values, slopes = self._with_slopes(point)
         return np.array(values.full()).ravel(), np.array(slopes.full())
 
     def gaps_of(self, vector: ca.SX) -> ca.SX:
-        """All gaps as formulas of a vector of symbols."""
+        """Return all gaps as formulas of a vector of symbols."""
         return ca.Function("gaps", [self._vector], [self._gaps])(vector)
 
     def marks(self, point: Matrix) -> Matrix:
-        """What all relations are."""
+        """Return what all relations are."""
         return np.array(self.now(point).full()).ravel()
 
 
@@ -104,7 +104,7 @@ class Switch:
         self.gap = ca.Function("gap", [vector], [piece.relation.gap, ca.jacobian(piece.relation.gap, vector)])
 
     def jumps(self, everywhere: bool) -> bool:
-        """Whether the formula jumps at some point of the switch, or at all that were found."""
+        """Return whether the formula jumps at some point of the switch, or at all that were found."""
         random = np.random.default_rng(11)
         on_switch: list[bool | None] = []
         beside: list[bool | None] = []
@@ -124,7 +124,9 @@ class Switch:
         return not self._is_felt(random) and self._jumps_between_others(random)
 
     def _is_felt(self, random: np.random.Generator) -> bool:
-        """Whether every entry of the formula feels the relation at some random point: then it bends at the switch."""
+        """Return whether every entry of the formula feels the relation at some random point: then it bends at the
+        switch.
+        """
         felt: Matrix = np.zeros(self.change.numel_out(0), dtype=bool)
         for _ in range(RANDOM_POINTS):
             felt |= np.nan_to_num(self._across(random.uniform(-2.0, 2.0, self.size))[0], nan=1.0) != 0.0
@@ -133,7 +135,7 @@ class Switch:
         return False
 
     def _jumps_far_away(self, random: np.random.Generator) -> bool:
-        """Whether the formula jumps at some point of the switch where symbols are of any size."""
+        """Return whether the formula jumps at some point of the switch where symbols are of any size."""
         for _ in range(DECIDING_POINTS):
             point = random.choice([-1.0, 1.0], self.size) * 10.0 ** random.uniform(*MAGNITUDE_RANGE, self.size)
             if self.binary:
@@ -144,8 +146,9 @@ class Switch:
         return False
 
     def _jumps_with_others(self, random: np.random.Generator) -> bool:
-        """Whether the formula jumps where other relations are what they seldom are at random points: of `a & b & c & d`
-        each is felt only where all others hold. Points are looked for with what they would have to be."""
+        """Return whether the formula jumps where other relations are what they seldom are at random points: of `a & b &
+        c & d` each is felt only where all others hold. Points are looked for with what they would have to be.
+        """
         felt = self.change.jac_sparsity(0, 1)
         feels = {j for j in range(felt.size2()) if j != self.k and felt.colind(j + 1) > felt.colind(j)}
         on = self._on_switch(random.uniform(0.3, 1.7, self.size)) if feels else None
@@ -168,8 +171,10 @@ class Switch:
         return False
 
     def _jumps_between_others(self, random: np.random.Generator) -> bool:
-        """Whether the formula jumps at points of the switch that are found from between other switches and bends: where
-        `sin(50 s) > 0.999` is felt only as long as a table of s, or `maximum(0, 1 - abs(s - 4))`, is not zero."""
+        """Return whether the formula jumps at points of the switch that are found from between other switches and
+        bends: where `sin(50 s) > 0.999` is felt only as long as a table of s, or `maximum(0, 1 - abs(s - 4))`, is not
+        zero.
+        """
         bases = [random.uniform(0.3, 1.7, self.size)]
         for number in range(MAX_BASES):
             if number == len(bases):
@@ -200,8 +205,9 @@ class Switch:
 
     @cached_property
     def _others(self) -> tuple[Gaps, tuple[list[int], list[int]]]:
-        """The own gap, arguments of exponentials, and gaps of relations and bends, as far as what the relation changes
-        by depends on them; the rows of the last two."""
+        """Return the own gap, arguments of exponentials, and gaps of relations and bends, as far as what the relation
+        changes by depends on them; the rows of the last two.
+        """
         vector, marks = ca.SX.sym("vector", self.size), ca.SX.sym("marks", len(self.around.kinds))
         sides = ca.SX.sym("sides", 2)
         change = self.change(vector, marks, sides)[0]
@@ -220,7 +226,9 @@ class Switch:
         return others, (list(range(1, first)), list(range(first, column.numel())))
 
     def _is_linear_in(self, family: list[tuple[int, float]], base: Matrix) -> bool:
-        """Whether the own gap is a linear function of the gaps of this family: its switch has one place among them."""
+        """Return whether the own gap is a linear function of the gaps of this family: its switch has one place among
+        them.
+        """
         others, head = self._others[0], family[0][0]
         values, slopes = others(base)
         own, first = slopes[0], slopes[head]
@@ -237,7 +245,7 @@ class Switch:
     def _combined(
         self, families: Families, random: np.random.Generator, most: int = MAX_COMBINATIONS, share: float = 0.5
     ) -> Iterator[list[float]]:
-        """Changes of the first gaps of all families."""
+        """Yield changes of the first gaps of all families."""
         choices = [positions(f, share) for f in families]
         for chosen in combinations([len(c) for c in choices], most, random):
             yield [c[i] for c, i in zip(choices, chosen, strict=True)]
@@ -245,7 +253,7 @@ class Switch:
     def _with_changes(
         self, on: Matrix, values: Matrix, slopes: Matrix, families: Families, changes: list[float]
     ) -> Matrix:
-        """What relations are where the families have moved so far."""
+        """Return what relations are where the families have moved so far."""
         marks = self.around.marks(on)
         for family, change in zip(families, changes, strict=True):
             head = slopes[family[0][0]]
@@ -267,7 +275,7 @@ class Switch:
         return there is not None and bool(self._differs(there, there))
 
     def _differs(self, point: Matrix, on: Matrix | None) -> bool | None:
-        """Whether the two sides differ at a point; None where the formula has no value there."""
+        """Return whether the two sides differ at a point; None where the formula has no value there."""
         change, size = self._across(point if on is None else on)
         if not (np.isfinite(change).all() and np.isfinite(size).all()):
             return None
@@ -285,7 +293,7 @@ class Switch:
         return bool((there & (np.abs(change) > VANISHING_RATIO * np.maximum(*beside))).any())
 
     def _across(self, point: Matrix) -> tuple[Matrix, Matrix]:
-        """The change of the formula with the piece, and the size of its terms."""
+        """Return the change of the formula with the piece, and the size of its terms."""
         marks = self.around.marks(point)
         change, size = self.change(point, marks, np.array(self._sides(point)))
         return np.array(change.full()).ravel(), np.array(size.full()).ravel()
@@ -299,7 +307,7 @@ class Switch:
         return 0.0, 1.0
 
     def _on_switch(self, point: Matrix) -> Matrix | None:
-        """A point on the switch, reached by moving the symbols in ``columns`` along the gap's gradient."""
+        """Return a point on the switch, reached by moving the symbols in ``columns`` along the gap's gradient."""
         point, goal = point.copy(), 0.0
         for iteration in range(30):
             found, slope = (np.array(part.full()).ravel() for part in self.gap(point))
@@ -318,7 +326,7 @@ class Switch:
 
 
 def _relation(kind: str, gap: float) -> float:
-    """What a relation is where its gap has this value."""
+    """Return what a relation is where its gap has this value."""
     if kind in ("floor", "ceil", "sign"):
         return float({"floor": np.floor, "ceil": np.ceil, "sign": np.sign}[kind](gap))
     return float({"lt": gap < 0, "le": gap <= 0, "eq": gap == 0, "ne": gap != 0}[kind])

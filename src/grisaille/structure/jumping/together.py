@@ -19,7 +19,7 @@ MAX_TOGETHER = 8
 
 
 def is_circle(members: Sequence[int], uses: Sequence[Collection[int]]) -> bool:
-    """Whether the members of a component, which need each other, are several, or one that needs itself."""
+    """Return whether the members of a component, which need each other, are several, or one that needs itself."""
     return len(members) > 1 or members[0] in uses[members[0]]
 
 
@@ -51,7 +51,7 @@ def words_of_circle(model: FlatModel, names: Sequence[str]) -> str:
 def solve_together(
     model: FlatModel, unknown: Mapping[str, ca.SX], found: Sequence[ca.SX], fired: ca.SX
 ) -> dict[str, ca.SX]:
-    """New values that need each other at one instant, v = J v + r: solved where they do so linearly."""
+    """Return new values that need each other at one instant, v = J v + r: solved where they do so linearly."""
     symbols, formulas = ca.vertcat(*unknown.values()), ca.vertcat(*found)
     slopes = ca.jacobian(formulas, symbols)
     rest = ca.substitute(formulas, symbols, ca.SX.zeros(symbols.numel()))

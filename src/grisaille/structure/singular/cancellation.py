@@ -26,7 +26,7 @@ CANCELLATION_ROUNDING = 1e-12
 
 
 def without_cancelling_terms(equations: Equations, parts: Sequence[ca.SX]) -> list[ca.SX]:
-    """The parts of a sum without relations, unknowns and signals whose shares in it cancel up to rounding."""
+    """Return the parts of a sum without relations, unknowns and signals whose shares in it cancel up to rounding."""
     smooth, pieces = separate_relations(parts, _moving(equations, parts))
     kept = []
     for piece in reversed(pieces):
@@ -39,7 +39,7 @@ def without_cancelling_terms(equations: Equations, parts: Sequence[ca.SX]) -> li
 
 
 def vanishes(equations: Equations, parts: Sequence[ca.SX]) -> bool:
-    """Whether a sum is zero at random points, up to the rounding of its parts and their derivatives."""
+    """Return whether a sum is zero at random points, up to the rounding of its parts and their derivatives."""
     symbols = ca.symvar(ca.vertcat(*parts))
     if not symbols:
         return False
@@ -54,7 +54,7 @@ def vanishes(equations: Equations, parts: Sequence[ca.SX]) -> bool:
 
 
 def typical_sizes(equations: Equations, symbols: Sequence[ca.SX]) -> np.ndarray:
-    """Nominal values of unknowns, one for everything else."""
+    """Return nominal values of unknowns, one for everything else."""
     variables = equations.model.variables
     names = [m.name if (m := equations.jets.meaning(s)) else "" for s in symbols]
     return np.array([float(variables[n].nominal or 1.0) if n in variables else 1.0 for n in names])
@@ -63,7 +63,7 @@ def typical_sizes(equations: Equations, symbols: Sequence[ca.SX]) -> np.ndarray:
 def random_point(
     equations: Equations, symbols: Sequence[ca.SX], random: np.random.Generator, sample: int, low: float = 0.3
 ) -> np.ndarray:
-    """Values of symbols, of a size that changes from sample to sample."""
+    """Return values of symbols, of a size that changes from sample to sample."""
     size = SIZE_FACTORS[sample % len(SIZE_FACTORS)] * typical_sizes(equations, symbols)
     instant = equations.jets.time.element_hash()
     for k, symbol in enumerate(symbols):
@@ -78,7 +78,7 @@ def _moving(equations: Equations, parts: Sequence[ca.SX]) -> ca.SX:
 
 
 def _relation_cancels(equations: Equations, parts: Sequence[ca.SX], symbol: ca.SX) -> bool:
-    """Whether the parts change with a piece and their sum does not."""
+    """Return whether the parts change with a piece and their sum does not."""
     column = ca.vertcat(*parts)
     change = ca.substitute(column, symbol, ca.SX(1)) - ca.substitute(column, symbol, ca.SX(0))
     found = [_cancels(value)[0] for (value,) in _values(equations, [change], ca.symvar(change))]
@@ -86,7 +86,8 @@ def _relation_cancels(equations: Equations, parts: Sequence[ca.SX], symbol: ca.S
 
 
 def _cancelling_symbols(equations: Equations, parts: Sequence[ca.SX], relations: ca.SX) -> list[ca.SX]:
-    """Unknowns and signals that a sum contains up to rounding only; not those that a relation in it still needs."""
+    """Return unknowns and signals that a sum contains up to rounding only; not those that a relation in it still needs.
+    """
     needed = {s.element_hash() for s in ca.symvar(relations)}
     own = [s for s in ca.vertsplit(_moving(equations, parts)) if s.element_hash() not in needed and s.numel()]
     if not own:
@@ -108,7 +109,7 @@ def _cancels(shares: np.ndarray) -> np.ndarray:
 def _values(
     equations: Equations, formulas: Sequence[ca.SX], symbols: Sequence[ca.SX]
 ) -> Iterator[tuple[np.ndarray, ...]]:
-    """Formulas at random points; those where they have no finite value are left out, unless there is no other."""
+    """Yield formulas at random points; those where they have no finite value are left out, unless there is no other."""
     vector = ca.vertcat(*symbols) if symbols else ca.SX(0, 1)
     function = ca.Function("values", [vector], [ca.densify(f) for f in formulas])
     random, found = np.random.default_rng(5), []

@@ -26,7 +26,9 @@ SAMPLED_POINTS = 2
 
 
 def index_by_array(equations: Equations, most: int) -> int | None:
-    """The smallest ν up to ``most`` that determines the derivatives; None where none does or arrays are too large."""
+    """Return the smallest ν up to ``most`` that determines the derivatives; None where none does or arrays are too
+    large.
+    """
     jets, names = equations.jets, equations.unknowns
     rows = [row.residual for row in equations.rows]
     highest = dict.fromkeys(names, 1)

@@ -23,7 +23,9 @@ Sum = dict[int, float]
 
 
 def without_like_terms(parts: Sequence[ca.SX]) -> list[ca.SX]:
-    """The parts of a sum without the terms whose coefficients add up to nothing; parts without any stay as they are."""
+    """Return the parts of a sum without the terms whose coefficients add up to nothing; parts without any stay as they
+    are.
+    """
     terms = _Terms()
     sums = terms.read(parts)
     total: Sum = {}
@@ -40,7 +42,7 @@ def without_like_terms(parts: Sequence[ca.SX]) -> list[ca.SX]:
 
 
 def without_cancelled_terms(formula: ca.SX) -> ca.SX:
-    """The formula without terms whose coefficients in it add up to nothing, or as it is where there are none."""
+    """Return the formula without terms whose coefficients in it add up to nothing, or as it is where there are none."""
     terms = _Terms(cancels=True)
     (found,) = terms.read([formula])
     return terms.written(found) if terms.cancelled else formula
@@ -59,7 +61,7 @@ class _Terms:
     known: dict[object, int] = field(default_factory=dict)
 
     def read(self, parts: Sequence[ca.SX]) -> list[Sum]:
-        """Each part as a sum of terms."""
+        """Return each part as a sum of terms."""
         symbols = ca.symvar(ca.vertcat(*parts))
         function = ca.Function("parts", [ca.vertcat(*symbols)] if symbols else [], [ca.densify(p) for p in parts])
         slots: dict[int, Sum] = {}
@@ -79,7 +81,7 @@ class _Terms:
         return results
 
     def written(self, found: Sum) -> ca.SX:
-        """A sum of terms as a formula."""
+        """Return a sum of terms as a formula."""
         total = ca.SX(found.get(TERM_ONE, 0.0))
         for term, coefficient in found.items():
             if term != TERM_ONE:

@@ -66,7 +66,7 @@ class SampledJacobian:
         return ca.Function("jacobian", [vector], [self.matrix])
 
     def at(self, point: np.ndarray) -> np.ndarray:
-        """The structural nonzeros, column by column."""
+        """Return the structural nonzeros, column by column."""
         return np.array(self._function(point).nonzeros())
 
     @cached_property
@@ -88,7 +88,7 @@ class SampledJacobian:
         return part
 
     def _entries(self, value: np.ndarray, rows: Sequence[int], columns: Sequence[int]) -> csc_array:
-        """The same by its entries."""
+        """Return the same by its entries."""
         from scipy.sparse import csc_array, csr_array
 
         pattern = self.matrix.sparsity()
@@ -98,7 +98,7 @@ class SampledJacobian:
         return part
 
     def block(self, sample: int, rows: Sequence[int], columns: Sequence[int]) -> np.ndarray:
-        """Some rows and columns at one of the points."""
+        """Return some rows and columns at one of the points."""
         return self._part(self.values[sample], rows, columns)
 
     def blocks(self, rows: Sequence[int], columns: Sequence[int]) -> Iterator[np.ndarray]:
@@ -107,7 +107,7 @@ class SampledJacobian:
 
     @cached_property
     def points(self) -> list[np.ndarray]:
-        """Where all entries are finite."""
+        """Return where all entries are finite."""
         if self.chosen:
             return list(self.chosen)
         random = np.random.default_rng(20011)
@@ -127,8 +127,9 @@ class SampledJacobian:
         return [self.at(point) for point in self.points]
 
     def is_singular(self, rows: Sequence[int], columns: Sequence[int]) -> bool:
-        """Whether a block is, wherever it is looked at; derivatives that are far from their variables' sizes, as they
-        are in a model whose time scale is far from one, must not hide its other terms."""
+        """Return whether a block is, wherever it is looked at; derivatives that are far from their variables' sizes, as
+        they are in a model whose time scale is far from one, must not hide its other terms.
+        """
         if len(rows) > MIN_LARGE_SIZE and any(is_clearly_regular(self._entries(v, rows, columns)) for v in self.values):
             return False
         if any(is_regular(value) for value in self.blocks(rows, columns)):
@@ -144,8 +145,9 @@ class SampledJacobian:
         return not any(np.isfinite(value).all() and is_regular(value) for value in scaled)
 
     def closer(self, rows: Sequence[int], columns: Sequence[int]) -> SampledJacobian | None:
-        """The matrix at points that show most of a block that was found singular, itself where random ones show more;
-        None where the block is regular there."""
+        """Return the matrix at points that show most of a block that was found singular, itself where random ones show
+        more; None where the block is regular there.
+        """
         block = self.matrix[list(rows), list(columns)]
         own = ca.symvar(block)
         look = refine_rank(self.equations, block, own) if own else RankDecision(False, (), 0)
@@ -161,7 +163,7 @@ class SampledJacobian:
         return SampledJacobian(self.equations, self.matrix, points)
 
     def _switched(self, rows: Sequence[int], columns: Sequence[int]) -> Iterator[np.ndarray]:
-        """A block with signals that switch on and off at random; elsewhere all of them are on."""
+        """Yield a block with signals that switch on and off at random; elsewhere all of them are on."""
         meanings = [self.equations.jets.meaning(s) for s in self.symbols]
         switches = [k for k, m in enumerate(meanings) if m is not None and m.kind == "switch"]
         if not switches or not ca.depends_on(
@@ -175,7 +177,8 @@ class SampledJacobian:
             yield self._part(self.at(turned), rows, columns)
 
     def _sized(self, rows: Sequence[int], columns: Sequence[int]) -> Iterator[np.ndarray]:
-        """A block with parameters of the size of their values: x / 1e5 with x of its nominal size is of size one."""
+        """Yield a block with parameters of the size of their values: x / 1e5 with x of its nominal size is of size one.
+        """
         declared = {
             self.equations.parameters[n].element_hash(): p.value for n, p in self.equations.model.parameters.items()
         }
@@ -186,7 +189,7 @@ class SampledJacobian:
             yield from (self._part(self.at(point * sizes), rows, columns) for point in self.points)
 
     def dependent_rows(self, rows: Sequence[int], columns: Sequence[int]) -> list[int]:
-        """A minimal set of dependent rows: rows are dropped while the rest stays dependent."""
+        """Return a minimal set of dependent rows: rows are dropped while the rest stays dependent."""
         members = list(rows)
         for row in list(members):
             fewer = [m for m in members if m != row]
@@ -214,7 +217,7 @@ class SampledJacobian:
 def _essential_symbols(
     block: ca.SX, symbols: Sequence[ca.SX], points: Sequence[np.ndarray], anchor: int
 ) -> list[ca.SX] | None:
-    """Symbols on which λ depends, not only entries of the block; None where it has no λ.
+    """Return symbols on which λ depends, not only entries of the block; None where it has no λ.
 
     Each is moved by itself, also far, since nobody knows how large it becomes: a density that grows by 1e-10 with a
     pressure is no constant. Relations are turned to their other sides, whatever they ask for.
@@ -253,7 +256,7 @@ def _essential_symbols(
 
 
 def _written_out(pieces: Sequence[SwitchingPiece]) -> ca.SX:
-    """Relations one after the other, those before them inserted."""
+    """Return relations one after the other, those before them inserted."""
     values: list[ca.SX] = []
     for k, piece in enumerate(pieces):
         value = piece.relation.value
@@ -271,7 +274,7 @@ class _Null:
 
 
 def _differs(value: np.ndarray, before: _Null, anchor: int, factor: float) -> bool:
-    """Whether λ is another one; not where it cannot be told."""
+    """Return whether λ is another one; not where it cannot be told."""
     after = _left_null(value, anchor) if np.isfinite(value).all() else None
     if after is None:
         return False
@@ -361,7 +364,7 @@ class _Elimination:
         return [x[j] for j in range(self.n)]
 
     def _eliminate(self, *, only_numbers: bool) -> bool:
-        """One pivot, the largest of what is left in scaled values; False where there is none."""
+        """Return one pivot, the largest of what is left in scaled values; False where there is none."""
         best = max(
             ((abs(self.scaled[i, j]), i, j) for i in self.rows for j in self.columns
              if not only_numbers or self.a[i][j].is_constant()),

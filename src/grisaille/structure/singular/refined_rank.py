@@ -80,14 +80,14 @@ def _points(equations: Equations, symbols: Sequence[ca.SX], count: int) -> np.nd
 
 
 def _with_values(function: ca.Function, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Points at which the block is finite, and its values there."""
+    """Return points at which the block is finite, and its values there."""
     values = np.array([function(point).full() for point in points]).reshape(len(points), *function.size_out(0))
     usable = np.isfinite(values).all(axis=(1, 2))
     return points[usable], values[usable]
 
 
 def _is_hidden(block: ca.SX, values: np.ndarray) -> bool:
-    """Whether an entry that is a formula is nothing at most points, as exp(-5800/T) is at one kelvin."""
+    """Return whether an entry that is a formula is nothing at most points, as exp(-5800/T) is at one kelvin."""
     rows, columns = block.sparsity().get_triplet()
     varies = [(i, j) for (i, j), e in zip(zip(rows, columns, strict=True), block.nonzeros(), strict=True)
               if not e.is_constant()]  # fmt: skip
@@ -95,8 +95,9 @@ def _is_hidden(block: ca.SX, values: np.ndarray) -> bool:
 
 
 def _far_points(equations: Equations, symbols: Sequence[ca.SX], count: int) -> np.ndarray:
-    """Positive points of large sizes: some around the declared start values, all others at ten to ten thousand times
-    the usual sizes."""
+    """Return positive points of large sizes: some around the declared start values, all others at ten to ten thousand
+    times the usual sizes.
+    """
     random = np.random.default_rng(13)
     usual, declared = typical_sizes(equations, symbols), _starts(equations, symbols)
     far = usual * 10.0 ** random.uniform(1.0, 4.0, (count, 1)) * random.uniform(0.3, 1.0, (count, len(symbols)))
@@ -135,7 +136,8 @@ class _Evening:
                 yield point + away * np.minimum(MAX_LOG_CHANGE / np.maximum(change, 1e-300), 1.0)[:, None]
 
     def _step(self, point: np.ndarray) -> np.ndarray | None:
-        """The shortest one towards entries of one size, as far as logarithms are linear; None from a bad point."""
+        """Return the shortest one towards entries of one size, as far as logarithms are linear; None from a bad point.
+        """
         found = self._logarithms(point)
         if found is None:
             return None
@@ -143,7 +145,7 @@ class _Evening:
         return np.asarray(np.linalg.lstsq(slopes * self.sizes, -values, rcond=1e-6)[0] * self.sizes)
 
     def _logarithms(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """log|a| of the entries and its slopes; None where one is zero or has no value."""
+        """Return log|a| of the entries and its slopes; None where one is zero or has no value."""
         values, slopes = (np.array(m.full()) for m in self.function(point))
         values = values.ravel()
         if not (np.isfinite(values).all() and values.all() and np.isfinite(slopes).all()):

@@ -38,7 +38,7 @@ def without_rounded_slopes(
     definitions: Sequence[tuple[ca.SX, ca.SX]],
     unknowns: Sequence[BlockUnknown],
 ) -> list[ca.SX]:
-    """``after``, which is ``before`` with definitions inserted, without terms of unknowns that are rounding."""
+    """Return ``after``, which is ``before`` with definitions inserted, without terms of unknowns that are rounding."""
     result = list(after)
     if not after or not unknowns:
         return result
@@ -61,7 +61,9 @@ def without_rounded_slopes(
 
 
 def _suspicious(equations: Equations, slopes: ca.SX, nominal: np.ndarray) -> list[tuple[int, int]]:
-    """Entries that may be divided by, numbers or formulas of parameters, and are small beside others of their row."""
+    """Return entries that may be divided by, numbers or formulas of parameters, and are small beside others of their
+    row.
+    """
     if not slopes.nnz():
         return []
     rows, columns = (np.array(side) for side in slopes.sparsity().get_triplet())
@@ -80,7 +82,7 @@ def _suspicious(equations: Equations, slopes: ca.SX, nominal: np.ndarray) -> lis
 
 
 def _own_units(values: np.ndarray, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Units of unknowns that make their largest slopes equal, whatever the units of the equations are."""
+    """Return units of unknowns that make their largest slopes equal, whatever the units of the equations are."""
     sizes = equilibrated_triplets(values, rows, columns, shape)[2]
     return np.asarray(np.divide(1.0, sizes, out=np.ones_like(sizes), where=sizes > 0))
 
@@ -115,7 +117,7 @@ def _sum_of_ways(slopes: np.ndarray, share: np.ndarray) -> np.ndarray:
 
 
 def _products(a: np.ndarray | float, b: np.ndarray) -> np.ndarray:
-    """a·b, with 0·∞ = 0: what does not occur."""
+    """Return a·b, with 0·∞ = 0: what does not occur."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(np.where((a == 0) | (b == 0), 0.0, a * b))
 
@@ -152,7 +154,7 @@ def _absolute_slopes(
 
 
 def _applied(operation: int, operands: Sequence[tuple[float, np.ndarray]]) -> tuple[float, np.ndarray]:
-    """An operation on values with absolute slopes."""
+    """Return an operation on values with absolute slopes."""
     numbers = [value for value, _ in operands]
     value, *partial = (float(v) for v in _with_slopes(operation, len(operands))(*numbers))
     slopes = [_products(abs(p), slope) for p, (_, slope) in zip(partial, operands, strict=True) if slope.any()]
@@ -161,14 +163,14 @@ def _applied(operation: int, operands: Sequence[tuple[float, np.ndarray]]) -> tu
 
 @cache
 def _with_slopes(operation: int, count: int) -> ca.Function:
-    """The value of an elementary operation and its derivatives by each operand."""
+    """Return the value of an elementary operation and its derivatives by each operand."""
     operands = [ca.SX.sym(f"operand{k}") for k in range(count)]
     value = ca.SX.unary(operation, *operands) if count == 1 else ca.SX.binary(operation, *operands)
     return ca.Function("operation", operands, [value, *(ca.densify(ca.jacobian(value, o)) for o in operands)])
 
 
 def _sizes(equations: Equations, formulas: ca.SX, part: float = 1.0) -> np.ndarray:
-    """Absolute values of formulas at a random point; zero where they have none."""
+    """Return absolute values of formulas at a random point; zero where they have none."""
     symbols = ca.symvar(formulas)
     vector = ca.vertcat(*symbols) if symbols else ca.SX(0, 1)
     point = part * random_point(equations, symbols, np.random.default_rng(3), 0)

@@ -35,7 +35,7 @@ CLEAR_CONDITION_SHARE = 1e-2
 
 
 def equilibrated(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The matrix, or each of a stack, with rows and columns of one size, and the sizes of the rows."""
+    """Return the matrix, or each of a stack, with rows and columns of one size, and the sizes of the rows."""
     scaled, size = matrix.copy(), np.ones(matrix.shape[:-1])
     for _ in range(MAX_EQUILIBRATIONS):
         rows, columns = (np.sqrt(np.abs(scaled).max(axis=axis, keepdims=True)) for axis in (-1, -2))
@@ -46,7 +46,7 @@ def equilibrated(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def equilibrated_entries(matrix: csc_array) -> tuple[csc_array, np.ndarray, np.ndarray]:
-    """A sparse matrix with rows and columns of one size, and the sizes of both, 0 of empty ones."""
+    """Return a sparse matrix with rows and columns of one size, and the sizes of both, 0 of empty ones."""
     from scipy.sparse import csc_array
 
     scaled = csc_array(matrix, copy=True)
@@ -58,7 +58,8 @@ def equilibrated_entries(matrix: csc_array) -> tuple[csc_array, np.ndarray, np.n
 def equilibrated_triplets(
     values: np.ndarray, row: np.ndarray, column: np.ndarray, shape: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Entries, each in its row and column, scaled so that rows and columns have one size; and the sizes of both."""
+    """Return entries, each in its row and column, scaled so that rows and columns have one size; and the sizes of both.
+    """
     values = values.copy()
     rows, columns = np.ones(shape[0]), np.ones(shape[1])
     for _ in range(MAX_EQUILIBRATIONS):
@@ -72,7 +73,8 @@ def equilibrated_triplets(
 
 
 def balanced(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The matrix with entries as near to one as rows and columns allow, equilibrated; and the sizes of the rows."""
+    """Return the matrix with entries as near to one as rows and columns allow, equilibrated; and the sizes of the rows.
+    """
     present = (matrix != 0) & np.isfinite(matrix)
     logarithms = np.zeros(matrix.shape)
     logarithms[present] = np.log(np.abs(matrix[present]))
@@ -83,7 +85,7 @@ def balanced(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rank(matrix: np.ndarray) -> int:
-    """How many rows are independent, in the scaling that shows most of them."""
+    """Return how many rows are independent, in the scaling that shows most of them."""
     if not matrix.size:
         return 0
     most = min(matrix.shape)
@@ -92,14 +94,15 @@ def rank(matrix: np.ndarray) -> int:
 
 
 def is_regular(matrix: np.ndarray) -> bool:
-    """Whether all rows of a square matrix are independent."""
+    """Return whether all rows of a square matrix are independent."""
     if matrix.shape == (1, 1):
         return bool(matrix[0, 0] != 0)
     return rank(matrix) == len(matrix)
 
 
 def is_clearly_regular(matrix: csc_array) -> bool:
-    """Whether sparse factors of a square matrix leave no doubt about its rank, by ``is_regular``; False says nothing.
+    """Return whether sparse factors of a square matrix leave no doubt about its rank, by ``is_regular``; False says
+    nothing.
 
     Of the equilibrated matrix, σ_max ≤ √(|A|₁ |A|∞), and 1/σ_min alike of its inverse, whose norms are estimated from
     below, hardly ever by more than a factor of ten each (Higham, Accuracy and Stability of Numerical Algorithms, 15.3).
@@ -121,7 +124,7 @@ def is_clearly_regular(matrix: csc_array) -> bool:
 
 
 def _norm_of_inverse(factors: SuperLU, n: int, forth: str, back: str) -> float:
-    """Hager's estimate of |A⁻¹|₁, from below."""
+    """Return Hager's estimate of |A⁻¹|₁, from below."""
     x, most = np.full(n, 1.0 / n), 0.0
     for _ in range(5):
         y = factors.solve(x, forth)

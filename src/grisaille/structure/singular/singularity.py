@@ -52,7 +52,7 @@ class RowDependence:
 
 
 def repair_singular_block(equations: Equations, offsets: Offsets) -> Equations | None:
-    """The equations with one dependent row replaced by its combination; None where no block is singular."""
+    """Return the equations with one dependent row replaced by its combination; None where no block is singular."""
     matrix, rows_of_block = _system_jacobian(equations, offsets)
     jacobian = SampledJacobian(equations, matrix)
     if not jacobian.points:
@@ -95,7 +95,7 @@ def _system_jacobian(equations: Equations, offsets: Offsets) -> tuple[ca.SX, lis
 
 
 def _assembled(n: int, entries: list[tuple[int, int, ca.SX]]) -> ca.SX:
-    """The square matrix with these entries: put in one by one they would be moved again and again."""
+    """Return the square matrix with these entries: put in one by one they would be moved again and again."""
     ordered = sorted(((j, i, value) for i, j, value in entries if value.nnz()), key=lambda e: e[:2])
     places = ca.Sparsity.triplet(n, n, [i for _, i, _ in ordered], [j for j, _, _ in ordered])
     return ca.SX(places, ca.vertcat(*(value for _, _, value in ordered))) if ordered else ca.SX(n, n)
@@ -104,7 +104,7 @@ def _assembled(n: int, entries: list[tuple[int, int, ca.SX]]) -> ca.SX:
 def _dependence(
     block: list[int], columns: list[int], jacobian: SampledJacobian, offsets: Offsets
 ) -> RowDependence | None:
-    """A left null vector of the block with as few entries as possible."""
+    """Return a left null vector of the block with as few entries as possible."""
     picked = jacobian.dependent_rows(block, columns)
     lowest = min(offsets.equations[i] for i in picked)
     replaced = next(i for i in reversed(picked) if offsets.equations[i] == lowest)
@@ -188,7 +188,7 @@ def _require_cancelling(
 
 
 def _undetermined(block: np.ndarray) -> list[int]:
-    """Columns that a right null vector of the block moves."""
+    """Return columns that a right null vector of the block moves."""
     _, singular, vt = np.linalg.svd(balanced(block)[0])
     null = vt[singular <= RANK_TOLERANCE * max(singular[0], 1e-300)]
     return [int(k) for k in np.flatnonzero(np.abs(null).max(axis=0) > 1e-6)]

@@ -57,7 +57,7 @@ def equations_hold(
     problem: StartProblem, w: np.ndarray, residual: np.ndarray, allowed: np.ndarray, part: StartPart,
     lift: np.ndarray | float,
 ) -> bool:  # fmt: skip
-    """Whether the residuals of a part are within these limits, or within the rounding of their operations."""
+    """Return whether the residuals of a part are within these limits, or within the rounding of their operations."""
     left = np.abs(residual)
     if not np.isfinite(left).all():
         return False
@@ -68,7 +68,7 @@ def equations_hold(
 
 
 def unit_of(amounts: np.ndarray) -> float:
-    """The size of unknowns that are all far below their nominal values, otherwise 1."""
+    """Return the size of unknowns that are all far below their nominal values, otherwise 1."""
     largest = _largest(np.abs(amounts))
     return largest if 0.0 < largest < FAR_BELOW else 1.0
 

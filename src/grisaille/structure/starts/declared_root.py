@@ -37,7 +37,9 @@ def root_at_starts(
     part: StartPart,
     search: Callable[..., StartIterate | None],
 ) -> StartIterate:
-    """``found``, or the root to which the declared starts of eliminated variables lead where it is nearer to them."""
+    """Return ``found``, or the root to which the declared starts of eliminated variables lead where it is nearer to
+    them.
+    """
     if not problem.wishes[1] or max(distances_from_starts(problem, found.w)[:2]) <= MAX_START_DISTANCE:
         return found
     start = _at_starts(problem, guess, part)
@@ -48,7 +50,7 @@ def root_at_starts(
 
 
 def _at_starts(problem: StartProblem, guess: np.ndarray, part: StartPart) -> np.ndarray | None:
-    """z at which the declared starts are met, the equations as far as these allow; None where there is none."""
+    """Return z at which the declared starts are met, the equations as far as these allow; None where there is none."""
     w, columns, scale = guess.copy(), part.columns, problem.owner.nominal
     for _ in range(MAX_STEPS):
         step = _step(problem, w, part)

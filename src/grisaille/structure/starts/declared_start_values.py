@@ -32,7 +32,7 @@ class DeclaredStarts:
 
 
 def declared_starts(model: FlatModel, parameters: dict[str, ca.SX]) -> DeclaredStarts:
-    """Every start as a formula of parameters; a start may refer to the start of another variable."""
+    """Return every start as a formula of parameters; a start may refer to the start of another variable."""
     closed: dict[str, ca.SX] = {}
     referred: dict[str, tuple[ca.SX, ca.SX]] = {}
     open_names: list[str] = []

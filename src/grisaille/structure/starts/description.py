@@ -16,7 +16,7 @@ LARGE_DEVIATION = 1e-2
 
 
 def describe_start(initializer: Initializer, t: float, u: np.ndarray, p: np.ndarray, start: ConsistentStart) -> str:
-    """A start without demands, as ``Initializer.solve`` found it."""
+    """Return a start without demands, as ``Initializer.solve`` found it."""
     missed = "; ".join(f"{n} declared {a:g}, got {b:g}" for n, (a, b) in start.guesses_missed.items())
     algebraic = [f"{n} declared {a:g}, is {b:g}" for n, (a, b) in initializer.algebraic_missed(t, u, p, start).items()]
     declared = len(initializer.declared.names) - len(algebraic)
@@ -39,8 +39,9 @@ def describe_start(initializer: Initializer, t: float, u: np.ndarray, p: np.ndar
 
 
 def missed_sentence(start: ConsistentStart, least: float = NOTABLE_DEVIATION) -> str:
-    """Which declared starts a start does not meet, and by how much; empty where all deviations are below ``least``,
-    relative to the values."""
+    """Return which declared starts a start does not meet, and by how much; empty where all deviations are below
+    ``least``, relative to the values.
+    """
     missed = {n: (a, b) for n, (a, b) in start.guesses_missed.items() if abs(b - a) > least * max(abs(a), abs(b))}
     if not missed:
         return ""

@@ -19,7 +19,7 @@ RANK_TOLERANCE = 1e-11
 
 
 def solve_levels(levels: Iterable[tuple[np.ndarray, np.ndarray]], n: int) -> np.ndarray:
-    """The correction Δ, shape (n,) or (n, m) for right-hand sides with m columns.
+    """Return the correction Δ, shape (n,) or (n, m) for right-hand sides with m columns.
 
     A level is asked for only while those above it leave freedom. Raises ``numpy.linalg.LinAlgError`` where one that is
     needed is not finite.

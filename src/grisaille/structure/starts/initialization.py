@@ -84,7 +84,7 @@ class Initializer:
         return self.structure.model.cached_value((IdentityKey(self.functions), what), make)
 
     def parameters_of_starts(self, named: Collection[str], *, steady: bool) -> NDArray[np.int64]:
-        """Places of the parameters that a start depends on, where these names are declared or demanded."""
+        """Return places of the parameters that a start depends on, where these names are declared or demanded."""
         system = self.system
         observed = [system.observed[k] for n, k in self.observed_position.items() if n in named]
         parts = [
@@ -110,7 +110,7 @@ class Initializer:
 
     @cached_property
     def has_nominal(self) -> NDArray[np.bool_]:
-        """Whether the scale of each entry of w is declared."""
+        """Return whether the scale of each entry of w is declared."""
         return self.cached_value("has nominal", lambda: ~np.isnan(self._declared_nominal(np.nan)))
 
     def _nominal(self) -> np.ndarray:
@@ -151,8 +151,9 @@ class Initializer:
         return ca.Function("sides", [s.t, s.x, s.z, s.u, s.p], [ca.densify(gaps)])
 
     def undeclared_states(self, demands: Mapping[str, float]) -> list[str]:
-        """States that no demand and no declared start names, under any of their names; without those that equations
-        give, and that are states for the sake of sparse matrices only."""
+        """Return states that no demand and no declared start names, under any of their names; without those that
+        equations give, and that are states for the sake of sparse matrices only.
+        """
         wanted = {*demands, *self.declared.names}
         names = zip(self.system.state_names, self.equal_names, strict=False)
         given = self.structure.given_states
@@ -161,12 +162,12 @@ class Initializer:
         ]
 
     def is_implicit(self, name: str) -> bool:
-        """Whether the formula of an observed name contains an implicit unknown."""
+        """Return whether the formula of an observed name contains an implicit unknown."""
         return self.observed_position[name] in self._implicit
 
     @cached_property
     def _implicit(self) -> frozenset[int]:
-        """Observed formulas with implicit unknowns: all at once, each by itself would look at all unknowns."""
+        """Return observed formulas with implicit unknowns: all at once, each by itself would look at all unknowns."""
         observed, z = self.system.observed, self.system.z
         return (
             frozenset(ca.jacobian_sparsity(observed, z).row()) if self.system.nz and observed.numel() else frozenset()
@@ -196,7 +197,7 @@ class Initializer:
         steady: bool = False,
         guess: np.ndarray | None = None,
     ) -> ConsistentStart:
-        """A consistent start; raises ``StructureError`` naming the worst equation and its residual.
+        """Return a consistent start; raises ``StructureError`` naming the worst equation and its residual.
 
         guess : a point to continue from; without one, of several solutions that nearest to the wishes is taken
         """
@@ -225,7 +226,7 @@ class Initializer:
         *,
         steady: bool = False,
     ) -> StartSensitivity:
-        """dw for each row of ``directions`` (derivative of p) and of the demanded starts."""
+        """Return dw for each row of ``directions`` (derivative of p) and of the demanded starts."""
         problem = StartProblem(self, t, u, p, dict(demands or {}), steady)
         w = np.concatenate([start.x, start.z])
         problem.undecided = undecided_unknowns(problem, w)
@@ -244,10 +245,10 @@ class Initializer:
     def algebraic_missed(
         self, t: float, u: np.ndarray, p: np.ndarray, start: ConsistentStart
     ) -> dict[str, tuple[float, float]]:
-        """Declared starts of algebraic variables that the equations do not confirm: (declared, got)."""
+        """Return declared starts of algebraic variables that the equations do not confirm: (declared, got)."""
         return StartProblem(self, t, u, p, {}, False).missed(np.concatenate([start.x, start.z]), 1)
 
     def observe(self, t: float, start: ConsistentStart, u: np.ndarray, p: np.ndarray) -> dict[str, float]:
-        """Every name the user knows at a start."""
+        """Return every name the user knows at a start."""
         values = self.functions.values(t, np.concatenate([start.x, start.z]), u, p)
         return dict(zip(self.system.observed_names, values.tolist(), strict=True))

@@ -38,7 +38,7 @@ Level = tuple[csr_array, np.ndarray]
 
 
 def solve_large_levels(levels: Sequence[Level], n: int) -> np.ndarray:
-    """The correction Δ, shape (n,) or (n, m), as ``solve_levels`` gives it; the first level is what must hold.
+    """Return the correction Δ, shape (n,) or (n, m), as ``solve_levels`` gives it; the first level is what must hold.
 
     Raises ``numpy.linalg.LinAlgError`` where a level that is needed is not finite.
     """
@@ -54,7 +54,7 @@ def solve_large_levels(levels: Sequence[Level], n: int) -> np.ndarray:
 
 
 def least_squares(matrix: np.ndarray | csr_array, right: np.ndarray) -> np.ndarray:
-    """The shortest x with least |A x − b|, b with one column or several; of sparse matrices part by part."""
+    """Return the shortest x with least |A x − b|, b with one column or several; of sparse matrices part by part."""
     if isinstance(matrix, np.ndarray):
         return _full_least_squares(matrix, right)
     matrix = _without_zeros(matrix)
@@ -90,7 +90,9 @@ def _without_zeros(matrix: csr_array) -> csr_array:
 
 
 def _parts(matrices: Sequence[csr_array], n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
-    """Rows of each matrix and columns of each set of columns that rows connect; rows without entries are in none."""
+    """Return rows of each matrix and columns of each set of columns that rows connect; rows without entries are in
+    none.
+    """
     together = csr_array(vstack(matrices))
     graph = block_array([[None, together], [together.T, None]])
     labels = connected_components(graph, directed=False)[1]
@@ -105,7 +107,7 @@ def _parts(matrices: Sequence[csr_array], n: int) -> list[tuple[list[np.ndarray]
 
 
 def _grouped(labels: np.ndarray, count: int) -> list[np.ndarray]:
-    """Places of each label, rising; those below zero are left out."""
+    """Return places of each label, rising; those below zero are left out."""
     order = np.argsort(labels, kind="stable")
     edges = np.searchsorted(labels[order], np.arange(count + 1))
     return [order[a:b] for a, b in pairwise(edges)]
@@ -163,7 +165,7 @@ class _Apart:
 
     @staticmethod
     def _shared_out(hard: csr_array, wishes: Sequence[_GuessLevel]) -> tuple[list[csr_array], csr_array]:
-        """Combinations of hard rows for each level to meet, and those that contain no unknown at all."""
+        """Return combinations of hard rows for each level to meet, and those that contain no unknown at all."""
         met: list[csr_array] = []
         passed, left = csr_array(eye_array(hard.shape[0])), hard
         least = RANK_TOLERANCE * float(abs(hard).sum(axis=1).max(initial=0.0))
@@ -178,7 +180,7 @@ class _Apart:
 
     @staticmethod
     def _guess_levels(levels: Sequence[Level], n: int) -> list[_GuessLevel] | None:
-        """Every unknown with the first level that names it; None where a row names several at once."""
+        """Return every unknown with the first level that names it; None where a row names several at once."""
         wishes: list[_GuessLevel] = []
         known = np.zeros(n, dtype=bool)
         for matrix, right in levels:
@@ -203,8 +205,9 @@ class _Apart:
 
     @staticmethod
     def _fix(hard: csr_array, right: np.ndarray, delta: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Which unknowns are fixed by hard rows that contain nothing else, written to ``delta``, and the rows that are
-        left; None where two such rows contradict each other, or a row of fixed ones does."""
+        """Return which unknowns are fixed by hard rows that contain nothing else, written to ``delta``, and the rows
+        that are left; None where two such rows contradict each other, or a row of fixed ones does.
+        """
         is_fixed = np.zeros(hard.shape[1], dtype=bool)
         rows = np.arange(hard.shape[0])
         while True:
@@ -231,7 +234,7 @@ class _Apart:
     def _level(
         rows: csr_array, right: np.ndarray, wish: _GuessLevel, is_fixed: np.ndarray, delta: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """The unknowns of one level and their values, those of the levels before it being in ``delta``."""
+        """Return the unknowns of one level and their values, those of the levels before it being in ``delta``."""
         # what is fixed is no part of the rows, and its own unknowns are zero in delta still
         target = wish.target(delta)
         free = ~is_fixed[wish.columns]
@@ -246,7 +249,8 @@ class _Apart:
 
 
 def _combinations(matrix: csr_array, least: float) -> tuple[csr_array, csr_array]:
-    """Combinations of rows that are independent, and of those that vanish, with singular values below ``least``."""
+    """Return combinations of rows that are independent, and of those that vanish, with singular values below ``least``.
+    """
     matrix = _without_zeros(matrix)
     empty = np.flatnonzero(np.diff(matrix.indptr) == 0)
     kept, passed = [], [(np.array([[1.0]]), np.array([k])) for k in empty]
@@ -266,7 +270,7 @@ def _combinations(matrix: csr_array, least: float) -> tuple[csr_array, csr_array
 
 
 def _stacked(blocks: Sequence[tuple[np.ndarray, np.ndarray]], width: int) -> csr_array:
-    """Rows of small matrices, each with the columns it speaks of."""
+    """Return rows of small matrices, each with the columns it speaks of."""
     height, data, rows, columns = 0, [], [], []
     for block, own in blocks:
         data.append(block.ravel())
@@ -279,7 +283,7 @@ def _stacked(blocks: Sequence[tuple[np.ndarray, np.ndarray]], width: int) -> csr
 
 
 def _shortest(matrix: csr_array, right: np.ndarray) -> np.ndarray | None:
-    """The shortest y with B y = c; None where rows may depend on each other."""
+    """Return the shortest y with B y = c; None where rows may depend on each other."""
     rows, columns = matrix.shape
     if rows > columns:
         return None
@@ -296,7 +300,7 @@ def _shortest(matrix: csr_array, right: np.ndarray) -> np.ndarray | None:
 
 
 def _nearest(matrix: csr_array, right: np.ndarray) -> np.ndarray | None:
-    """x with the least |A x − b|, A higher than wide; None where columns may depend on each other."""
+    """Return x with the least |A x − b|, A higher than wide; None where columns may depend on each other."""
     rows, columns = matrix.shape
     sizes = np.asarray(abs(matrix).max(axis=0).toarray()).ravel()
     if not (sizes > 0).all():
@@ -308,13 +312,14 @@ def _nearest(matrix: csr_array, right: np.ndarray) -> np.ndarray | None:
 
 
 def solve_equilibrated(matrix: csc_array, right: np.ndarray) -> np.ndarray | None:
-    """x of square equations A x = b with rows and columns of one size, whatever their units; None where pivots leave
-    a doubt about their rank."""
+    """Return x of square equations A x = b with rows and columns of one size, whatever their units; None where pivots
+    leave a doubt about their rank.
+    """
     return _solved(csr_array(matrix), right)
 
 
 def _solved(matrix: csr_array, right: np.ndarray) -> np.ndarray | None:
-    """The solution of square equations; None where pivots leave a doubt about their rank."""
+    """Return the solution of square equations; None where pivots leave a doubt about their rank."""
     if not np.isfinite(matrix.data).all():
         return None
     scaled, sizes, units = equilibrated_entries(csc_array(matrix))

@@ -50,7 +50,7 @@ class NearestRoot:
 
 
 def nearest_root(problem: StartProblem, guess: np.ndarray, known: np.ndarray | None) -> NearestRoot:
-    """The root z at the states of ``guess`` that lies nearest to the wishes, ``known`` being one of them."""
+    """Return the root z at the states of ``guess`` that lies nearest to the wishes, ``known`` being one of them."""
     system, scale = problem.owner.system, problem.owner.nominal
     points = [] if known is None else [known]
     first = _first_values(problem, guess, known)
@@ -70,7 +70,7 @@ def nearest_root(problem: StartProblem, guess: np.ndarray, known: np.ndarray | N
 
 
 def nearest_of(problem: StartProblem, points: Sequence[np.ndarray]) -> list[int]:
-    """Which of the points lie nearest to the wishes: several where these do not decide."""
+    """Return which of the points lie nearest to the wishes: several where these do not decide."""
     distances = [distances_from_starts(problem, w) for w in points]
     left = list(range(len(points)))
     for level in range(len(distances[0])):
@@ -97,7 +97,8 @@ def _first_values(problem: StartProblem, guess: np.ndarray, known: np.ndarray | 
 
 
 def _is_injective(J: np.ndarray) -> bool:
-    """Whether all principal minors are positive at all samples (K, nz, nz), after rows are permuted and signed."""
+    """Return whether all principal minors are positive at all samples (K, nz, nz), after rows are permuted and signed.
+    """
     if not len(J):
         return False
     usual = np.median(np.abs(J), axis=0)
@@ -115,7 +116,7 @@ def _is_injective(J: np.ndarray) -> bool:
 
 
 def _iterate(problem: StartProblem, guess: np.ndarray, z: np.ndarray, r: np.ndarray, J: np.ndarray) -> np.ndarray:
-    """Damped Newton steps from all first values at once; (K, nz) of those that converged."""
+    """Return damped Newton steps from all first values at once; (K, nz) of those that converged."""
     scale = problem.owner.nominal[problem.owner.system.nx :]
     found: list[np.ndarray] = []
     with np.errstate(all="ignore"):
@@ -141,7 +142,7 @@ def _iterate(problem: StartProblem, guess: np.ndarray, z: np.ndarray, r: np.ndar
 def _damped(
     problem: StartProblem, guess: np.ndarray, z: np.ndarray, step: np.ndarray, merit: np.ndarray, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Each step halved until its residual has fallen; one that does not fall is given up."""
+    """Return each step halved until its residual has fallen; one that does not fall is given up."""
     trial = z + step
     r, J = _residuals(problem, guess, trial)
     for halving in range(1, MAX_HALVINGS + 1):
@@ -182,7 +183,8 @@ def distances_from_starts(problem: StartProblem, w: np.ndarray) -> tuple[float, 
 
 
 def _names(problem: StartProblem) -> list[str]:
-    """Variables that follow from z, each under one name or those that were declared, and what of z has no name."""
+    """Return variables that follow from z, each under one name or those that were declared, and what of z has no name.
+    """
     owner = problem.owner
     aliases, declared = owner.structure.equations.aliases, problem.wishes[1]
     named = [

@@ -37,7 +37,7 @@ class OptimalityConditions:
     def linearize(
         self, problem: StartProblem, w: np.ndarray, levels: Sequence[GuessLevel]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | csr_array, np.ndarray | csr_array]:
-        """v = (w, μ₁, …) at w, with the conditions and their derivatives there."""
+        """Return v = (w, μ₁, …) at w, with the conditions and their derivatives there."""
         from grisaille.structure.starts.large_hierarchy import least_squares
 
         targets = np.concatenate([level.targets for level in levels])
@@ -52,7 +52,8 @@ class OptimalityConditions:
 
 
 def polish(problem: StartProblem, w: np.ndarray) -> np.ndarray:
-    """Newton steps on the conditions, where the search met everything hard but crept along it towards the wishes.
+    """Return Newton steps on the conditions, where the search met everything hard but crept along it towards the
+    wishes.
 
     The multipliers are taken anew at every point, so that w alone is iterated. A point that is no better stays out.
     """
@@ -81,7 +82,7 @@ def polish(problem: StartProblem, w: np.ndarray) -> np.ndarray:
 
 
 def conflicting_levels(problem: StartProblem, w: np.ndarray) -> list[GuessLevel]:
-    """Wishes for states, down to the last level that is not met."""
+    """Return wishes for states, down to the last level that is not met."""
     levels = [level for level in problem.levels if level.of_states]
     missed = {*problem.missed(w), *problem.lifted(w)}
     while levels and missed.isdisjoint(levels[-1].names):
@@ -90,7 +91,7 @@ def conflicting_levels(problem: StartProblem, w: np.ndarray) -> list[GuessLevel]
 
 
 def optimality_conditions(problem: StartProblem, levels: Sequence[GuessLevel]) -> OptimalityConditions:
-    """Kept with the equations: they depend on what is wished and demanded, not on the values."""
+    """Return what is kept with the equations: they depend on what is wished and demanded, not on the values."""
     wished = tuple((level.names, level.of_unknowns, np.asarray(level.sizes).tobytes()) for level in levels)
     key = (problem.steady, problem.is_large, tuple(problem.demands), wished)
     known: Cache[OptimalityConditions] = problem.owner.cached_value("optimality", lambda: Cache(32))
@@ -124,7 +125,7 @@ def _build(problem: StartProblem, levels: Sequence[GuessLevel]) -> OptimalityCon
 
 
 def _numbers(matrix: ca.DM) -> np.ndarray | csr_array:
-    """Full, or sparse as the matrix is."""
+    """Return a full matrix, or a sparse one as the matrix is."""
     if matrix.is_dense():
         return np.array(matrix.full())
     from scipy.sparse import csc_array, csr_array

@@ -27,7 +27,7 @@ Search = Callable[[StartProblem, np.ndarray, np.ndarray, "StartPart"], "StartIte
 def search_among_pieces(
     newton: Search, problem: StartProblem, guess: np.ndarray, part: StartPart
 ) -> StartIterate | None:
-    """The end of ``newton`` with pieces that agree with it; None where none were found, or there are none."""
+    """Return the end of ``newton`` with pieces that agree with it; None where none were found, or there are none."""
     system = problem.owner.system
     count = len(system.pieces)
     columns = system.nx + system.nz - count + np.arange(count)

@@ -26,7 +26,7 @@ NEWTON_CORRECTION = 1e-9
 
 
 def newton_through_pieces(problem: StartProblem, guess: np.ndarray, part: StartPart) -> np.ndarray | None:
-    """A point close to a root of a square part; None where the way ends."""
+    """Return a point close to a root of a square part; None where the way ends."""
     from scipy.linalg.lapack import dgetrf, dgetrs
 
     system, w = problem.owner.system, guess.copy()
@@ -77,7 +77,7 @@ def _is_closer(
     factors: tuple[np.ndarray, np.ndarray],
     limit: float,
 ) -> bool:
-    """Whether the next correction with the same matrix would be small enough."""
+    """Return whether the next correction with the same matrix would be small enough."""
     from scipy.linalg.lapack import dgetrs
 
     value = problem.residual(w + step)[part.rows]

@@ -88,7 +88,7 @@ class StartProblem:
         """Whether misses of wishes are weighed by what their unknowns may move them by, not by nominal values."""
 
     def with_nominal(self, nominal: np.ndarray) -> StartProblem:
-        """The same start, its unknowns being of these sizes."""
+        """Return the same start, its unknowns being of these sizes."""
         other = copy(self)
         other.owner = copy(self.owner)
         vars(other.owner)["nominal"] = nominal
@@ -103,14 +103,14 @@ class StartProblem:
         return self.owner.structure.order_of(root) > 0
 
     def _is_written(self, name: str) -> bool:
-        """Whether the user's own equations differentiate it."""
+        """Return whether the user's own equations differentiate it."""
         return self._root(name) in self.owner.structure.written_states
 
     def _movable(self, level: dict[str, float]) -> dict[str, float]:
         return {n: v for n, v in level.items() if self.owner.structure.order_of(self._root(n)) >= 0}
 
     def evaluate(self, name: str, w: np.ndarray) -> list[np.ndarray]:
-        """One of the start's functions: values, ∂/∂w, ∂/∂p."""
+        """Return one of the start's functions: values, ∂/∂w, ∂/∂p."""
         return self.owner.functions.linearized(name, self.t, w, self.u, self.p)
 
     def observed(self, w: np.ndarray) -> np.ndarray:
@@ -121,16 +121,16 @@ class StartProblem:
         return [a[index] for a in observed]
 
     def residual(self, w: np.ndarray) -> np.ndarray:
-        """The residuals alone."""
+        """Return the residuals alone."""
         return self._entries(w)[0] if self.is_large else self.hard(w)[0]
 
     @cached_property
     def is_large(self) -> bool:
-        """Whether only entries of derivatives that differ from zero are made, and no full matrices."""
+        """Return whether only entries of derivatives that differ from zero are made, and no full matrices."""
         return self.owner.system.nx + self.owner.system.nz >= MIN_LARGE_SIZE
 
     def sparse_slopes(self, w: np.ndarray) -> tuple[np.ndarray, csc_array]:
-        """Residuals and their derivatives by scaled unknowns, of a large start."""
+        """Return residuals and their derivatives by scaled unknowns, of a large start."""
         from scipy.sparse import csc_array
 
         value, slopes = self._entries(w)
@@ -139,7 +139,7 @@ class StartProblem:
         return value, scaled
 
     def _entries(self, w: np.ndarray) -> tuple[np.ndarray, csc_array]:
-        """Residuals and their derivatives of a large start; the last point's are kept."""
+        """Return residuals and their derivatives of a large start; the last point's are kept."""
         from scipy.sparse import csc_array, vstack
 
         if self._last_entries is None or not np.array_equal(self._last_entries[0], w, equal_nan=True):
@@ -157,7 +157,7 @@ class StartProblem:
 
     @property
     def _more(self) -> list[str]:
-        """What must hold besides the equations that always do."""
+        """Return what must hold besides the equations that always do."""
         return ["initial"] * bool(self.initial_rows) + ["rates"] * self.steady
 
     @property
@@ -165,7 +165,7 @@ class StartProblem:
         return [self.owner.observed_position[n] for n in self.demands]
 
     def sparse_by_p(self, w: np.ndarray) -> csr_array:
-        """Derivatives of residuals by parameters, of a large start."""
+        """Return derivatives of residuals by parameters, of a large start."""
         from scipy.sparse import csr_array, vstack
 
         at, functions = (self.t, w, self.u, self.p), self.owner.functions
@@ -175,7 +175,7 @@ class StartProblem:
         return csr_array(vstack(parts))
 
     def sparse_guess_slopes(self, w: np.ndarray) -> Iterator[tuple[GuessLevel, np.ndarray, csr_array]]:
-        """Each level with its values and ∂/∂w, of a large start."""
+        """Yield each level with its values and ∂/∂w, of a large start."""
         from scipy.sparse import csr_array, eye_array
 
         observed: tuple[np.ndarray, csr_array] | None = None
@@ -206,14 +206,14 @@ class StartProblem:
         return np.concatenate(parts)
 
     def _scaled(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | csc_array]:
-        """The same, full where it is not large."""
+        """Return the same, full where it is not large."""
         if self.is_large:
             return self.sparse_slopes(w)
         value, jw, _, _ = self.hard(w)
         return value, jw * self.owner.nominal
 
     def hard(self, w: np.ndarray) -> Hard:
-        """Residuals, ∂/∂w, ∂/∂p and names of everything that must hold; the last point's are kept."""
+        """Return residuals, ∂/∂w, ∂/∂p and names of everything that must hold; the last point's are kept."""
         if self._last is None or not np.array_equal(self._last[0], w, equal_nan=True):
             self._last = (w.copy(), self._hard(w))
         return self._last[1]
@@ -236,19 +236,19 @@ class StartProblem:
 
     @property
     def initial_rows(self) -> int:
-        """How many equations hold at the first instant only; a steady state takes their place."""
+        """Return how many equations hold at the first instant only; a steady state takes their place."""
         return 0 if self.steady else len(self.owner.system.initial_texts)
 
     @cached_property
     def undeclared_states(self) -> np.ndarray:
-        """Entries of x without a demand or a declared start."""
+        """Return entries of x without a demand or a declared start."""
         names = self.owner.undeclared_states(self.demands)
         position = {n: k for k, n in enumerate(self.owner.system.state_names)}
         return np.array([position[n] for n in names], dtype=int)
 
     @property
     def levels(self) -> list[GuessLevel]:
-        """All wishes, the most important first; empty levels are left out."""
+        """Return all wishes, the most important first; empty levels are left out."""
         states = self.undeclared_states
         names = tuple(self.owner.system.state_names[k] for k in states)
         zero = GuessLevel(names, states, True, self.zero[states], self.owner.nominal[states], False)
@@ -268,7 +268,7 @@ class StartProblem:
         return GuessLevel(tuple(wishes), rows, False, np.array(list(wishes.values())), sizes, True, of_states)
 
     def guess_rows(self, w: np.ndarray) -> Iterator[tuple[GuessLevel, np.ndarray, np.ndarray, np.ndarray]]:
-        """Each level with its values, ∂/∂w and ∂/∂p; what is observed is evaluated when first needed."""
+        """Yield each level with its values, ∂/∂w and ∂/∂p; what is observed is evaluated when first needed."""
         observed: list[np.ndarray] | None = None
         for level in self.levels:
             if level.of_unknowns:
@@ -278,7 +278,7 @@ class StartProblem:
             yield level, *(a[level.rows] for a in observed)
 
     def soft(self, w: np.ndarray, guess: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Wishes and closeness to the guess as (matrix, right-hand side), in scaled unknowns."""
+        """Yield wishes and closeness to the guess as (matrix, right-hand side), in scaled unknowns."""
         scale = self.owner.nominal
         for level, value, jw, _ in self.guess_rows(w):
             size = self._weights(level, jw * scale)
@@ -289,7 +289,7 @@ class StartProblem:
         return row_sizes(slopes) if self.weighs_by_unknowns else level.sizes
 
     def misses(self, w: np.ndarray) -> list[float]:
-        """How far each level of differentiated wishes is from being met, in units of nominal values."""
+        """Return how far each level of differentiated wishes is from being met, in units of nominal values."""
         found = []
         observed = self.observed(w)
         for level in self.levels:
@@ -299,7 +299,7 @@ class StartProblem:
         return found
 
     def first_guess(self) -> np.ndarray:
-        """Wishes and demands read into w where they name an entry of it, zero elsewhere."""
+        """Return wishes and demands read into w where they name an entry of it, zero elsewhere."""
         wanted = {**self.wishes[1], **self.wishes[0], **self.demands}
         w = np.zeros(self.owner.system.nx + self.owner.system.nz)
         w[: len(self.zero)] = self.zero
@@ -308,7 +308,7 @@ class StartProblem:
         return w
 
     def undeclared(self) -> np.ndarray:
-        """Which entries of w have neither a wish nor a demand."""
+        """Return which entries of w have neither a wish nor a demand."""
         wanted = {**self.wishes[1], **self.wishes[0], **self.demands}
         return np.array([not any(n in wanted for n, _ in equal) for equal in self.owner.equal_names], dtype=bool)
 
@@ -316,7 +316,7 @@ class StartProblem:
         return np.array([not any(n in self.demands for n, _ in e) for e in self.owner.equal_names], dtype=bool)
 
     def holds_already(self, w: np.ndarray) -> bool:
-        """Whether a point meets everything to rounding, as it does for models without constraints."""
+        """Return whether a point meets everything to rounding, as it does for models without constraints."""
         if not (self.steady or self.demands or self.initial_rows):
             there, entries = self.owner.functions.entries(self.t, w, self.u, self.p)
             if not (np.isfinite(there).all() and np.isfinite(entries).all()):
@@ -339,14 +339,16 @@ class StartProblem:
 
     @property
     def states_are_free(self) -> bool:
-        """Whether every wish for a state names one entry of x, and none is named twice."""
+        """Return whether every wish for a state names one entry of x, and none is named twice."""
         named = [[n for n, _ in equal if n in self.wishes[0]] for equal in self.owner.equal_names]
         states = named[: self.owner.system.nx]
         return all(len(n) <= 1 for n in states) and sum(map(len, states)) == len(self.wishes[0])
 
     @cached_property
     def is_separable(self) -> bool:
-        """Whether states are determined before the implicit unknowns: no demand and no state's wish contains them."""
+        """Return whether states are determined before the implicit unknowns: no demand and no state's wish contains
+        them.
+        """
         system = self.owner.system
         if self.steady or (self.initial_rows and system.nz and ca.depends_on(system.initial, system.z)):
             return False
@@ -361,7 +363,9 @@ class StartProblem:
         return float(scaled[k]), k
 
     def missed(self, w: np.ndarray, level: int = 0) -> dict[str, tuple[float, float]]:
-        """Declared starts that are not met, (wished, got): of differentiated variables (0) or algebraic ones (1)."""
+        """Return declared starts that are not met, (wished, got): of differentiated variables (0) or algebraic ones
+        (1).
+        """
         wishes, variables = self.wishes[level], self.owner.structure.model.variables
         observed = self.observed(w) if wishes else np.zeros(0)
         pairs = {n: (wished, float(observed[self.owner.observed_position[n]])) for n, wished in wishes.items()}
@@ -373,7 +377,7 @@ class StartProblem:
         return {n: (a, b) for n, (a, b) in pairs.items() if abs(b - a) > 1e-8 * max(sizes[n], abs(a))}
 
     def lifted(self, w: np.ndarray) -> dict[str, float]:
-        """States without a declared start that could not begin at zero, with the values they got."""
+        """Return states without a declared start that could not begin at zero, with the values they got."""
         scale, names = self.owner.nominal, self.owner.system.state_names
         return {names[k]: float(w[k]) for k in self.undeclared_states if abs(w[k]) > 1e-8 * scale[k]}
 
@@ -383,7 +387,7 @@ class StartProblem:
         return [*self.names, *initial, *steady, *(f"start of {n}" for n in self.demands)]
 
     def start_direction(self, name: str, directions: np.ndarray, demand_directions: dict[str, np.ndarray]) -> Any:
-        """How the demanded or wished value itself moves."""
+        """Return how the demanded or wished value itself moves."""
         own = demand_directions.get(name, np.zeros(directions.shape[0]))
         if name in self.given or name not in self.rows:
             return own
@@ -394,7 +398,7 @@ class StartProblem:
 
 
 def is_nearer(now: list[float], before: list[float]) -> bool:
-    """Whether wishes are missed by less, in the first level in which the two differ."""
+    """Return whether wishes are missed by less, in the first level in which the two differ."""
     for a, b in zip(now, before, strict=True):
         if abs(a - b) > MISS_TOLERANCE * (1 + max(a, b)):
             return a < b
@@ -402,7 +406,7 @@ def is_nearer(now: list[float], before: list[float]) -> bool:
 
 
 def row_sizes(matrix: np.ndarray | csc_array | csr_array) -> np.ndarray:
-    """The largest entry of each row; 1 for a row without any, whose residual then counts as it is."""
+    """Return the largest entry of each row; 1 for a row without any, whose residual then counts as it is."""
     if isinstance(matrix, np.ndarray):
         largest = np.abs(matrix).max(axis=1, initial=0.0)
     else:
@@ -415,12 +419,12 @@ def row_sizes(matrix: np.ndarray | csc_array | csr_array) -> np.ndarray:
 
 
 def are_finite(matrix: np.ndarray | csc_array) -> bool:
-    """Whether all entries are."""
+    """Return whether all entries are."""
     return bool(np.isfinite(matrix if isinstance(matrix, np.ndarray) else matrix.data).all())
 
 
 def base_name(text: str) -> str:
-    """The unknown's name inside ``der(x)`` or ``der(x, 2)``."""
+    """Return the unknown's name inside ``der(x)`` or ``der(x, 2)``."""
     return text[4:-1].split(",")[0] if text.startswith("der(") else text
 
 

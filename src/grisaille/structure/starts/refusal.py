@@ -94,7 +94,7 @@ def _refuse_immovable(problem: StartProblem, demands: list[str], value: np.ndarr
 def _contradicting_fixed_starts(
     problem: StartProblem, matrix: np.ndarray, residual: np.ndarray
 ) -> tuple[list[str], list[str]] | None:
-    """Demands and constraints that depend on each other at the point where the search stopped."""
+    """Return demands and constraints that depend on each other at the point where the search stopped."""
     if not problem.demands:
         return None
     u, s, _ = np.linalg.svd(matrix)

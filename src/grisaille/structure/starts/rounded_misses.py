@@ -34,7 +34,7 @@ def without_rounded_misses(problem: StartProblem, w: np.ndarray) -> np.ndarray:
 
 
 def _rounded(gap: np.ndarray, most: float) -> np.ndarray:
-    """The gaps that can be seen, and that are no larger than rounding."""
+    """Return the gaps that can be seen, and that are no larger than rounding."""
     size = np.abs(gap)
     return np.where((size > MAX_ROUNDED) & (size <= most), gap, 0.0)
 

@@ -31,7 +31,7 @@ def rounding_of(formula: ca.SX, arguments: list[ca.SX], exact: int) -> ca.Functi
 
 
 def _perturbed(function: ca.Function, arguments: list[ca.SX], exact: int) -> tuple[ca.SX, ca.SX]:
-    """The results of a function with a relative error in each operation, and the symbols of these errors."""
+    """Return the results of a function with a relative error in each operation, and the symbols of these errors."""
     slots: dict[int, ca.SX] = {}
     deltas: list[ca.SX] = []
     results = [ca.SX(0.0)] * function.numel_out(0)

@@ -43,7 +43,7 @@ class StartFunctions:
         return [first + rest for first, rest in zip(own, others, strict=True)]
 
     def linearized(self, name: str, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> list[np.ndarray]:
-        """Values of one of these, and derivatives in w and p."""
+        """Return values of one of these, and derivatives in w and p."""
         value, by_w, by_p = self._called(name)(t, w, u, p)
         n = len(value)
         return [value, np.ascontiguousarray(by_w.reshape(len(w), n).T), np.ascontiguousarray(by_p.reshape(len(p), n).T)]
@@ -53,12 +53,12 @@ class StartFunctions:
         return self._called("observed_values")(t, w, u, p)[0]
 
     def sparse(self, name: str, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, csr_array]:
-        """Values of one of these, and their derivatives in w by those entries that may differ from zero."""
+        """Return values of one of these, and their derivatives in w by those entries that may differ from zero."""
         value, entries = self._sparse(name, 1)(t, w, u, p)
         return value, self._matrix(name, 1, entries)
 
     def sparse_by_p(self, name: str, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> csr_array:
-        """Derivatives in p by those entries that may differ from zero."""
+        """Return derivatives in p by those entries that may differ from zero."""
         return self._matrix(name, 3, self._sparse(name, 3)(t, w, u, p)[1])
 
     def _sparse(self, name: str, by: int) -> FlatEvaluation:
@@ -84,11 +84,11 @@ class StartFunctions:
         return {"hard": hard, "initial": system.initial, "rates": system.rhs, "observed": system.observed}
 
     def entries(self, t: float, w: np.ndarray, u: np.ndarray, p: np.ndarray) -> list[np.ndarray]:
-        """The hard equations, and the entries of their derivatives in w that may differ from zero."""
+        """Return the hard equations, and the entries of their derivatives in w that may differ from zero."""
         return self._called("hard_entries")(t, w, u, p)
 
     def slopes(self, entries: np.ndarray) -> csc_array:
-        """The derivatives of the hard equations in w, from their entries."""
+        """Return the derivatives of the hard equations in w, from their entries."""
         from scipy.sparse import csc_array
 
         pattern = self.hard_entries.sparsity_out(1)
@@ -110,7 +110,7 @@ class StartFunctions:
 
     @cached_property
     def implicit(self) -> ca.Function:
-        """The implicit equations with their derivative in z; takes many columns at once."""
+        """Return the implicit equations with their derivative in z; takes many columns at once."""
         residual, z = self.system.residual, self.system.z
         return ca.Function("r", self.arguments, [ca.densify(residual), ca.densify(ca.jacobian(residual, z))])
 
@@ -129,7 +129,7 @@ class StartFunctions:
 
     @cached_property
     def hard_entries(self) -> ca.Function:
-        """The hard equations and the entries of their derivatives that may differ from zero."""
+        """Return the hard equations and the entries of their derivatives that may differ from zero."""
         formula = ca.vertcat(self.system.constraints, self.system.residual)
         return ca.Function("e", self.arguments, [ca.densify(formula), ca.jacobian(formula, self.arguments[1])])
 

@@ -66,7 +66,8 @@ class StartPart:
 
 
 def solve_start(problem: StartProblem, guess: np.ndarray, *, among_several: bool) -> np.ndarray:
-    """The consistent point (x, z) that meets the wishes as well as possible; refused by name where there is none.
+    """Return the consistent point (x, z) that meets the wishes as well as possible; refused by name where there is
+    none.
 
     among_several : whether other roots than the guess's are looked for
     """
@@ -107,7 +108,7 @@ def _state_by_state(
 
 
 def _nearest(problem: StartProblem, start: np.ndarray, part: StartPart) -> StartIterate | None:
-    """z at the states of ``start``: the root nearest to the wishes."""
+    """Return z at the states of ``start``: the root nearest to the wishes."""
     first = newton(problem, start, start, part)
     roots = nearest_root(problem, start, first.w if first.holds else None)
     problem.note = roots.note
@@ -131,8 +132,9 @@ def implicit_part(problem: StartProblem) -> StartPart:
 
 
 def find_states(problem: StartProblem, guess: np.ndarray, part: StartPart) -> StartIterate | None:
-    """x that satisfies constraints and demands, its wishes met in their order; looked for once more in units of the
-    equations where declared starts are missed, or nothing is found, in units of nominal values."""
+    """Return x that satisfies constraints and demands, its wishes met in their order; looked for once more in units of
+    the equations where declared starts are missed, or nothing is found, in units of nominal values.
+    """
     found = _find_states(problem, guess, part)
     missed = {} if found is None else problem.missed(found.w)
     if found is not None and not missed:
@@ -169,7 +171,7 @@ def _find_states(problem: StartProblem, guess: np.ndarray, part: StartPart) -> S
 
 
 def in_units_of_equations(problem: StartProblem, guess: np.ndarray, part: StartPart) -> StartProblem | None:
-    """The same start with other sizes of unknowns; None where nominal values describe them."""
+    """Return the same start with other sizes of unknowns; None where nominal values describe them."""
     _, slope = _linearised(problem, guess, part, 0.0)
     if not part.rows.size or not are_finite(slope):
         return None
@@ -183,7 +185,7 @@ def in_units_of_equations(problem: StartProblem, guess: np.ndarray, part: StartP
 
 
 def first_root(problem: StartProblem, guess: np.ndarray, part: StartPart) -> StartIterate | None:
-    """A solution near the guess, or where a moved guess or a homotopy leads."""
+    """Return a solution near the guess, or where a moved guess or a homotopy leads."""
     for start in chain([guess], _all_moved(problem, guess, part)):
         found = newton(problem, start, start, part)
         if found.holds:
@@ -199,7 +201,7 @@ def first_root(problem: StartProblem, guess: np.ndarray, part: StartPart) -> Sta
 
 
 def _together(problem: StartProblem, guess: np.ndarray) -> StartIterate:
-    """States and implicit unknowns at once."""
+    """Return states and implicit unknowns at once."""
     part = StartPart(np.arange(len(problem.residual(guess))), np.arange(len(guess)))
     start = _finite(problem, guess, part)
     if start is None:
@@ -223,7 +225,8 @@ def _together(problem: StartProblem, guess: np.ndarray) -> StartIterate:
 
 
 def _finite(problem: StartProblem, guess: np.ndarray, part: StartPart) -> np.ndarray | None:
-    """A point near the guess where the part's equations have values: its undeclared entries are moved off zero."""
+    """Return a point near the guess where the part's equations have values: its undeclared entries are moved off zero.
+    """
     if np.isfinite(problem.residual(guess)[part.rows]).all():
         return guess
     free = np.zeros(len(guess))
@@ -236,8 +239,9 @@ def _finite(problem: StartProblem, guess: np.ndarray, part: StartPart) -> np.nda
 
 
 def _all_moved(problem: StartProblem, guess: np.ndarray, part: StartPart) -> Iterator[np.ndarray]:
-    """Entries moved off their first values, where squares and products have no slope: first those without a
-    declared start, then all that are not demanded."""
+    """Yield entries moved off their first values, where squares and products have no slope: first those without a
+    declared start, then all that are not demanded.
+    """
     yield from _moved(problem, guess, part, problem.undeclared(), (0.1, 1.0, 3.0, 10.0))
     yield from _moved(problem, guess, part, problem.without_fixed_start())
 
@@ -245,7 +249,8 @@ def _all_moved(problem: StartProblem, guess: np.ndarray, part: StartPart) -> Ite
 def _moved_in_all_units(
     problem: StartProblem, guess: np.ndarray, part: StartPart, which: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Entries moved by their nominal values; then, where other values of the guess are of another size, by that."""
+    """Yield entries moved by their nominal values; then, where other values of the guess are of another size, by that.
+    """
     yield from _moved(problem, guess, part, which)
     largest = float(np.abs(guess / problem.owner.nominal)[part.columns].max(initial=0.0))
     if 0.0 < largest < 0.1 or largest > 10.0:
@@ -273,7 +278,7 @@ def newton(
     part: StartPart,
     lift: np.ndarray | float = 0.0,
 ) -> StartIterate:
-    """Damped steps on the hierarchy; ``lift`` is what the part's residuals are to become instead of zero."""
+    """Return damped steps on the hierarchy; ``lift`` is what the part's residuals are to become instead of zero."""
     ended = _damped_newton(problem, w, guess, part, lift)
     return ended._replace(holds=ended.holds and _is_determined(problem, ended.w, part, lift))
 
@@ -324,14 +329,14 @@ def _damped_newton(
 
 
 def _first_size(problem: StartProblem, merit: float, guess: np.ndarray, units: UnknownUnits, part: StartPart) -> float:
-    """What residuals are small beside where a search begins."""
+    """Return what residuals are small beside where a search begins."""
     if part.square:
         return merit if units.columns is not None else min(1.0, merit)
     return unit_of((guess / problem.owner.nominal)[part.columns])
 
 
 def _is_determined(problem: StartProblem, w: np.ndarray, part: StartPart, lift: np.ndarray | float) -> bool:
-    """Whether rounding of the equations leaves a point where it is.
+    """Return whether rounding of the equations leaves a point where it is.
 
     Equations without a solution may hold to rounding at a point that runs away: x² + y² = L² and x vx + y vy = 0 with
     y = −L and vy = 1 at x = 1e-8 L, vx = 1e8. There rounding moves unknowns by as much as they are.
@@ -353,7 +358,7 @@ def _is_determined(problem: StartProblem, w: np.ndarray, part: StartPart, lift: 
 def _linearised(
     problem: StartProblem, w: np.ndarray, part: StartPart, lift: np.ndarray | float
 ) -> tuple[np.ndarray, np.ndarray | csc_array]:
-    """Residuals of a part and their derivatives by scaled unknowns; those of large starts sparse."""
+    """Return residuals of a part and their derivatives by scaled unknowns; those of large starts sparse."""
     if problem.is_large:
         from scipy.sparse import csc_array
 
@@ -370,7 +375,7 @@ def _step(
     points: tuple[np.ndarray, np.ndarray],
     columns: np.ndarray,
 ) -> np.ndarray | None:
-    """The correction at the point and with the guess ``points``; None where there is none."""
+    """Return the correction at the point and with the guess ``points``; None where there is none."""
     slope, target = equations
     if units.columns is not None:
         from scipy.sparse import csc_array
@@ -417,8 +422,9 @@ def _large_step(
 
 
 def _is_small(step: float, before: float, w: np.ndarray, part: StartPart) -> bool:
-    """Whether a step is the last; for a square part once steps no longer shrink as Newton's do, so that unknowns far
-    below their nominal value are right to the last digit, too."""
+    """Return whether a step is the last; for a square part once steps no longer shrink as Newton's do, so that unknowns
+    far below their nominal value are right to the last digit, too.
+    """
     largest = float(np.abs(w).max(initial=0.0))
     if step >= CORRECTION_TOLERANCE * (largest if 0.0 < largest < FAR_BELOW else 1 + largest):
         return False

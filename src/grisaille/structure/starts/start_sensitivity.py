@@ -40,7 +40,7 @@ def differentiate_start(
 def _differentiate_large(
     problem: StartProblem, w: np.ndarray, directions: np.ndarray, demand_directions: dict[str, np.ndarray]
 ) -> np.ndarray:
-    """The same with the entries of all matrices."""
+    """Return the same with the entries of all matrices."""
     from scipy.sparse import csr_array, diags_array, eye_array
 
     from grisaille.structure.starts.large_hierarchy import solve_large_levels
@@ -72,7 +72,7 @@ def _differentiate_large(
 
 
 def independent_starts(problem: StartProblem, w: np.ndarray, names: list[str]) -> list[str]:
-    """The first of ``names`` whose starts can be moved independently of each other, everything hard kept."""
+    """Return the first of ``names`` whose starts can be moved independently of each other, everything hard kept."""
     scale = problem.owner.nominal
     _, jw, _, _ = problem.hard(w)
     scaled = jw * scale / row_sizes(jw * scale)[:, None]
@@ -107,7 +107,7 @@ def _refuse_tied(problem: StartProblem, demand_directions: dict[str, np.ndarray]
 def _level_directions(
     problem: StartProblem, level: GuessLevel, directions: np.ndarray, demand_directions: dict[str, np.ndarray]
 ) -> np.ndarray:
-    """How the wished values of a level move, (wishes, ns); zero does not."""
+    """Return how the wished values of a level move, (wishes, ns); zero does not."""
     if not level.declared:
         return np.zeros((len(level.names), directions.shape[0]))
     return np.array([problem.start_direction(n, directions, demand_directions) for n in level.names])
@@ -120,7 +120,7 @@ def _with_curvature(
     demand_directions: dict[str, np.ndarray],
     first: np.ndarray,
 ) -> np.ndarray:
-    """The exact derivative where wishes conflict: the optimality conditions of all levels, differentiated.
+    """Return the exact derivative where wishes conflict: the optimality conditions of all levels, differentiated.
 
     The conditions F = 0 over v are solved for dv by least squares, relative to ``first`` so that directions that
     nothing determines keep the hierarchy's answer.

@@ -32,11 +32,12 @@ class UnknownUnits:
     """What the unknowns are multiplied by; None where nominal values serve."""
 
     def size(self, step: np.ndarray) -> float:
-        """The largest entry of a correction."""
+        """Return the largest entry of a correction."""
         return float(np.abs(step if self.columns is None else step * self.columns).max(initial=0.0))
 
     def unknowns(self, w: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """All unknowns as corrections are measured; those outside of the part are left out where it has its own."""
+        """Return all unknowns as corrections are measured; those outside of the part are left out where it has its own.
+        """
         if self.columns is None:
             return w
         own = np.zeros(len(w))
@@ -45,7 +46,7 @@ class UnknownUnits:
 
 
 def units_of(slope: np.ndarray | csc_array, square: bool) -> UnknownUnits:
-    """Units at a point with these slopes, by unknowns in nominal values."""
+    """Return units at a point with these slopes, by unknowns in nominal values."""
     rows = row_sizes(slope)
     if not square or not slope.shape[0]:
         return UnknownUnits(rows, None)
@@ -62,7 +63,7 @@ def units_of(slope: np.ndarray | csc_array, square: bool) -> UnknownUnits:
 
 
 def sizes_of_unknowns(slope: np.ndarray | csc_array, guess: np.ndarray, is_free: np.ndarray) -> np.ndarray | None:
-    """Sizes of unknowns, in nominal values, at which they weigh alike in equations with these slopes.
+    """Return sizes of unknowns, in nominal values, at which they weigh alike in equations with these slopes.
 
     None where they do not differ by orders of magnitude. Equations tell sizes up to a common factor: the guess does.
 
@@ -82,7 +83,7 @@ def sizes_of_unknowns(slope: np.ndarray | csc_array, guess: np.ndarray, is_free:
 
 
 def _sizes(slope: np.ndarray | csc_array) -> tuple[np.ndarray, np.ndarray]:
-    """Sizes of rows and columns, 0 of empty ones."""
+    """Return sizes of rows and columns, 0 of empty ones."""
     if isinstance(slope, np.ndarray):
         row, column = np.nonzero(slope)
         return equilibrated_triplets(slope[row, column], row, column, slope.shape)[1:]

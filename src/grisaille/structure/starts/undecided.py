@@ -30,7 +30,8 @@ MAX_SHOWN = 6
 
 
 def undecided_unknowns(problem: StartProblem, w: np.ndarray) -> tuple[str, ...]:
-    """Unknowns in relations of events that what must hold leaves open at w, although there are enough equations."""
+    """Return unknowns in relations of events that what must hold leaves open at w, although there are enough equations.
+    """
     system = problem.owner.system
     rows = system.nc + system.nz + problem.initial_rows + len(problem.demands)
     if (
@@ -64,7 +65,7 @@ def undecided_unknowns(problem: StartProblem, w: np.ndarray) -> tuple[str, ...]:
 
 
 def compared_unknowns(owner: Initializer) -> tuple[str, ...]:
-    """Algebraic unknowns without a declared start that stand in relations of events."""
+    """Return algebraic unknowns without a declared start that stand in relations of events."""
     structure = owner.structure
     model, aliases = structure.model, structure.equations.aliases
     clauses = [clause for occasion in model.whens for clause in occasion.clauses]
@@ -83,7 +84,7 @@ def compared_unknowns(owner: Initializer) -> tuple[str, ...]:
 
 
 def undecided_sentence(names: tuple[str, ...]) -> str:
-    """What was taken, in words; empty where nothing was open."""
+    """Return what was taken, in words; empty where nothing was open."""
     if not names:
         return ""
     shown = ", ".join(names[:MAX_SHOWN]) + (", …" if len(names) > MAX_SHOWN else "")

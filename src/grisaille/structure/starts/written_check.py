@@ -57,7 +57,9 @@ class WrittenCheck:
 
 
 def check_of(written: Equations, reduced: Equations, system: System, close: Closing) -> WrittenCheck:
-    """A check of the rows in which ``reduced`` differs; those with derivatives that it does not give are left out."""
+    """Return a check of the rows in which ``reduced`` differs; those with derivatives that it does not give are left
+    out.
+    """
     known = {s.element_hash() for v in (system.t, system.x, system.z, system.u, system.p) for s in ca.symvar(v)}
     rows, residuals, sizes = [], [], []
     for before, after in zip(written.rows, reduced.rows, strict=True):

@@ -74,12 +74,12 @@ class Diffusion:
 
     @cached_property
     def gain(self) -> ca.SX:
-        """G, nx × nw."""
+        """Return G, nx × nw."""
         return _gain(self.system, self.white)
 
     @cached_property
     def noise(self) -> ca.SX:
-        """B = G D, nx × nw: the factor of the independent Wiener processes."""
+        """Return B = G D, nx × nw: the factor of the independent Wiener processes."""
         return ca.sparsify(ca.mtimes(self.gain, self.masked_root))
 
     @cached_property
@@ -93,13 +93,13 @@ class Diffusion:
 
     @cached_property
     def drift(self) -> ca.SX:
-        """f, the drift in the sense of Itô."""
+        """Return f, the drift in the sense of Itô."""
         at_zero = ca.substitute(self.system.rhs, _entries(self.system.u, self.white), ca.SX.zeros(self.nw))
         return ca.densify(at_zero + self.correction)
 
     @cached_property
     def smooth_drift(self) -> ca.SX:
-        """The drift in the sense of Stratonovich, where the chain rule is that of smooth paths."""
+        """Return the drift in the sense of Stratonovich, where the chain rule is that of smooth paths."""
         total = ca.substitute(self.system.rhs, _entries(self.system.u, self.white), ca.SX.zeros(self.nw))
         for k, reading in enumerate(self.readings):
             if reading != "stratonovich":
@@ -113,7 +113,7 @@ class Diffusion:
         return ca.sparsify(self.along(self.gain[:, k], direction))
 
     def along(self, formula: ca.SX, direction: ca.SX) -> ca.SX:
-        """How a column of formulas changes when the states move in a direction and z with them."""
+        """Return how a column of formulas changes when the states move in a direction and z with them."""
         s, formula, direction = self.system, ca.densify(formula), ca.densify(direction)
         change = ca.jtimes(formula, s.x, direction)
         if s.nz and ca.depends_on(formula, s.z):
@@ -123,17 +123,17 @@ class Diffusion:
 
     @property
     def driven(self) -> tuple[int, ...]:
-        """States that white noise drives directly."""
+        """Return states that white noise drives directly."""
         return tuple(sorted(set(self.gain.sparsity().row())))
 
     @cached_property
     def is_additive(self) -> bool:
-        """Whether G is free of the states, and of what moves with them."""
+        """Return whether G is free of the states, and of what moves with them."""
         return not ca.depends_on(self.gain, ca.vertcat(self.system.x, self.system.z))
 
     @cached_property
     def is_decoupled(self) -> bool:
-        """Whether G does not depend on the states that the noise drives: ∂G_k/∂x·G_l = 0, Itô = Stratonovich."""
+        """Return whether G does not depend on the states that the noise drives: ∂G_k/∂x·G_l = 0, Itô = Stratonovich."""
         G = self.gain
         return self.is_additive or all(
             self.vanishes(self.along(G[:, k], G[:, j])) for k in range(self.nw) for j in range(self.nw)
@@ -141,7 +141,7 @@ class Diffusion:
 
     @cached_property
     def is_commutative(self) -> bool:
-        """Whether ∂G_l/∂x·G_k = ∂G_k/∂x·G_l: then iterated integrals are products of increments."""
+        """Return whether ∂G_l/∂x·G_k = ∂G_k/∂x·G_l: then iterated integrals are products of increments."""
         G = self.gain
         return self.is_decoupled or all(
             self.vanishes(self.along(G[:, k], G[:, j]) - self.along(G[:, j], G[:, k]))
@@ -150,7 +150,7 @@ class Diffusion:
         )
 
     def vanishes(self, formula: ca.SX) -> bool:
-        """Whether a formula of ``symbols`` is zero: by its sparsity, or at random points where it is defined."""
+        """Return whether a formula of ``symbols`` is zero: by its sparsity, or at random points where it is defined."""
         formula = ca.sparsify(ca.simplify(formula))
         if formula.nnz() == 0:
             return True
@@ -169,12 +169,12 @@ class Diffusion:
 
     @property
     def masked_root(self) -> ca.SX:
-        """D with its known zeros."""
+        """Return D with its known zeros."""
         return ca.sparsify(self.root * ca.DM(self.mask.astype(float)))
 
 
 def find_diffusion(structure: Structure) -> Diffusion:
-    """The stochastic differential equation of a model with white disturbances.
+    """Return the stochastic differential equation of a model with white disturbances.
 
     Raises ``StructureError`` where white noise enters nonlinearly, reaches a state, a constraint or an output directly,
     or where it must be said how the equations are read.
@@ -202,7 +202,7 @@ def split_noise(
     mask: np.ndarray | None = None,
     infinite: tuple[str, ...] = (),
 ) -> Diffusion:
-    """The same for a system made by hand: ``white`` are places in ``u``; Itô and any D unless said otherwise.
+    """Return the same for a system made by hand: ``white`` are places in ``u``; Itô and any D unless said otherwise.
 
     Raises ``StructureError`` when the right-hand side is not affine in the white signals.
     """
@@ -246,7 +246,7 @@ def _entries(vector: ca.SX, places: Sequence[int]) -> ca.SX:
 
 
 def _readings(structure: Structure, diffusion: Diffusion, stated: Sequence[str | None]) -> tuple[str, ...]:
-    """Itô where nothing was said, unless the chain rule was used on what the noise drives."""
+    """Return Itô where nothing was said, unless the chain rule was used on what the noise drives."""
     blamed: list[str] | None = None
     for k, name in enumerate(diffusion.names):
         if stated[k] == "stratonovich" or diffusion.vanishes(diffusion.own_correction(k)):
@@ -259,7 +259,7 @@ def _readings(structure: Structure, diffusion: Diffusion, stated: Sequence[str |
 
 
 def _touched(diffusion: Diffusion, k: int) -> list[str]:
-    """States that noise drives and that the factor of noise k depends on."""
+    """Return states that noise drives and that the factor of noise k depends on."""
     system, column = diffusion.system, ca.densify(diffusion.gain[:, k])
     depends = set(ca.jacobian_sparsity(column, system.x).get_col())
     if system.nz and ca.depends_on(column, system.z):

@@ -65,14 +65,14 @@ class LampertiChart:
     """Row c, 1 × nw: the factors of the independent Wiener processes over g."""
 
     def position(self, y: ca.SX, start: ca.SX) -> ca.SX:
-        """x at coordinate y of a step that began at ``start``."""
+        """Return x at coordinate y of a step that began at ``start``."""
         if self.exponent == 1.0:
             return (start + self.shift) * ca.exp(y) - self.shift
         r = ca.fabs(self.root(y, start))
         return r**2 if self.exponent == 0.5 else r ** (1.0 / (1.0 - self.exponent))
 
     def rate(self, drift: ca.SX, y: ca.SX, start: ca.SX) -> ca.SX:
-        """f/g − ½ |c|² g' at y, where ``drift`` is f at the position."""
+        """Return f/g − ½ |c|² g' at y, where ``drift`` is f at the position."""
         size = ca.sumsqr(self.strength)
         if self.exponent == 1.0:
             return drift / ((start + self.shift) * ca.exp(y)) - 0.5 * size
@@ -81,12 +81,13 @@ class LampertiChart:
         return drift * factor - 0.5 * size * a / r
 
     def root(self, y: ca.SX, start: ca.SX) -> ca.SX:
-        """x^{1−a}; beyond zero, mirrored paths stand for paths that overstep it."""
+        """Return x^{1−a}; beyond zero, mirrored paths stand for paths that overstep it."""
         a = self.exponent
         return (ca.sqrt(start) if a == 0.5 else start ** (1.0 - a)) + (1.0 - a) * y
 
     def clear_start(self, start: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """Weight of the transform in a step of length h, from 0 near the boundary to 1, and a start it can be taken at.
+        """Return weight of the transform in a step of length h, from 0 near the boundary to 1, and a start it can be
+        taken at.
 
         The drift of y is like 1/y: a step that comes near zero would be thrown out by any distance.
         """
@@ -102,7 +103,7 @@ class LampertiChart:
         return s**2 * (3 - 2 * s), safe
 
     def describe(self, name: str) -> str:
-        """The transform and its condition, in words."""
+        """Return the transform and its condition, in words."""
         if self.exponent == 1.0:
             shifted = ca.sparsify(self.shift).nnz() > 0
             return f"log({name} + s), {name} on its side of -s" if shifted else f"log({name}), {name} not zero"
@@ -110,7 +111,7 @@ class LampertiChart:
 
 
 def find_charts(diffusion: Diffusion) -> tuple[LampertiChart, ...] | None:
-    """Charts for every state with level-dependent noise, or None when some state has no elementary one."""
+    """Return charts for every state with level-dependent noise, or None when some state has no elementary one."""
     if diffusion.is_additive or diffusion.system.nc:
         return None
     x = diffusion.system.x
@@ -120,7 +121,7 @@ def find_charts(diffusion: Diffusion) -> tuple[LampertiChart, ...] | None:
 
 
 def stays_inside(diffusion: Diffusion, chart: LampertiChart, point: ChartPoint | None) -> bool:
-    """Whether the boundary of a chart is known not to be reached; False where that cannot be told."""
+    """Return whether the boundary of a chart is known not to be reached; False where that cannot be told."""
     system, i = diffusion.system, chart.state
     edge = ca.simplify(ca.substitute(diffusion.drift[i], system.x[i], -chart.shift))
     still = diffusion.vanishes(edge)
@@ -147,7 +148,7 @@ def boundary_dimension(diffusion: Diffusion, chart: LampertiChart, point: ChartP
 
 
 def _chart(diffusion: Diffusion, i: int) -> LampertiChart | None:
-    """G_ik = c_k·g(x_i) for all k, or None."""
+    """Return g_ik = c_k·g(x_i) for all k, or None."""
     x = diffusion.system.x
     others = [x[j] for j in range(diffusion.system.nx) if j != i]
     columns = diffusion.gain[i, :].sparsity().get_col()
@@ -160,7 +161,7 @@ def _chart(diffusion: Diffusion, i: int) -> LampertiChart | None:
 
 
 def _linear(diffusion: Diffusion, i: int) -> LampertiChart | None:
-    """G_i = b (x_i + s) with s free of time and signals."""
+    """Return g_i = b (x_i + s) with s free of time and signals."""
     row, own = ca.densify(diffusion.gain[i, :]), diffusion.system.x[i]
     slope = ca.simplify(ca.jacobian(row.T, own))
     if ca.depends_on(slope, own):
@@ -176,7 +177,7 @@ def _linear(diffusion: Diffusion, i: int) -> LampertiChart | None:
 
 
 def _power(diffusion: Diffusion, i: int, columns: list[int]) -> LampertiChart | None:
-    """G_i = c x_iᵃ with a number a: recognised by values, because x·x^{a−1} does not simplify."""
+    """Return g_i = c x_iᵃ with a number a: recognised by values, because x·x^{a−1} does not simplify."""
     row, own = ca.densify(diffusion.gain[i, :]), diffusion.system.x[i]
     others = [s for s in diffusion.symbols[2:] if s.numel()]
     function = ca.Function("row", [own, diffusion.system.t, *others], [row])

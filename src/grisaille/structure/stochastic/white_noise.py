@@ -32,12 +32,12 @@ from grisaille.structure.switching_pieces import relations_of
 
 
 def white_names(flat: FlatModel) -> tuple[str, ...]:
-    """The disturbances with a white spectrum, in order of declaration."""
+    """Return the disturbances with a white spectrum, in order of declaration."""
     return tuple(n for n, d in flat.disturbances.items() if d.spectrum.is_white)
 
 
 def names_of_infinite_variance(structure: Structure, white: Sequence[str]) -> tuple[str, ...]:
-    """Observed names whose formulas contain white noise or its derivatives."""
+    """Return observed names whose formulas contain white noise or its derivatives."""
     system = structure.system
     w = _white_signals(structure, white)
     formulas = zip(system.observed_names, ca.vertsplit(system.observed), strict=True)
@@ -84,7 +84,7 @@ def refuse_nonlinear(structure: Structure, white: Sequence[str]) -> None:
 
 
 def chain_rule_equations(structure: Structure, white: Sequence[str]) -> list[str]:
-    """Texts of equations where a formula nonlinear in what white noise drives was differentiated."""
+    """Return texts of equations where a formula nonlinear in what white noise drives was differentiated."""
     equations, reach = structure.equations, _reach(structure)
     texts = [
         row.text
@@ -158,7 +158,7 @@ def _white_signals(structure: Structure, white: Sequence[str], derivatives: bool
 
 
 def _wild_implicit(structure: Structure, white: Sequence[str]) -> ca.SX:
-    """All implicit unknowns when white noise enters their equations; such models are refused anyway."""
+    """Return all implicit unknowns when white noise enters their equations; such models are refused anyway."""
     system = structure.system
     return system.z if system.nz and ca.depends_on(system.residual, _white_signals(structure, white)) else ca.SX(0, 1)
 
@@ -168,7 +168,7 @@ def _rows(column: ca.SX) -> list[ca.SX]:
 
 
 def _levels(equations: Equations, residual: ca.SX, times: int) -> list[ca.SX]:
-    """The formulas that are differentiated: levels 0 … c − 1."""
+    """Return the formulas that are differentiated: levels 0 … c − 1."""
     chain = [residual] if times else []
     while chain and len(chain) < times:
         chain.append(equations.jets.differentiate(chain[-1]))
@@ -176,13 +176,15 @@ def _levels(equations: Equations, residual: ca.SX, times: int) -> list[ca.SX]:
 
 
 def _bends(equations: Equations, formula: ca.SX, reach: dict[str, Reach], white: Sequence[str]) -> bool:
-    """Whether a formula is nonlinear in quantities with Brownian paths: Itô's formula then has a second-order term."""
+    """Return whether a formula is nonlinear in quantities with Brownian paths: Itô's formula then has a second-order
+    term.
+    """
     driven = _symbols(equations, formula, reach, white, wild=False)
     return bool(driven.numel()) and ca.depends_on(_curved(formula, driven), driven)
 
 
 def _curved(formula: ca.SX, symbols: ca.SX) -> ca.SX:
-    """Slopes of a formula and arguments of its relations: free of the symbols where it is affine in them."""
+    """Return slopes of a formula and arguments of its relations: free of the symbols where it is affine in them."""
     slopes = ca.simplify(ca.vec(ca.jacobian(formula, symbols)))
     return ca.vertcat(slopes, *(r.gap for r in relations_of(formula, symbols)))
 
@@ -190,7 +192,7 @@ def _curved(formula: ca.SX, symbols: ca.SX) -> ca.SX:
 def _symbols(
     equations: Equations, formula: ca.SX, reach: dict[str, Reach], white: Sequence[str], *, wild: bool
 ) -> ca.SX:
-    """Symbols that contain white noise (``wild``), or its first integral."""
+    """Return symbols that contain white noise (``wild``), or its first integral."""
     found = [m for m in equations.jets.within(formula) if _height(m, reach, white) is not None]
     chosen = [m for m in found if (_height(m, reach, white) or 0) >= 0 and wild]
     chosen += [m for m in found if _height(m, reach, white) == -1 and not wild]
@@ -198,7 +200,7 @@ def _symbols(
 
 
 def _height(symbol: JetSymbol, reach: dict[str, Reach], white: Sequence[str]) -> int | None:
-    """The highest derivative of white noise inside: 0 for white noise itself, −1 for Brownian paths."""
+    """Return the highest derivative of white noise inside: 0 for white noise itself, −1 for Brownian paths."""
     own = {symbol.name: 0} if symbol.name in white else reach.get(symbol.name, {})
     heights = [r + symbol.order for w, r in own.items() if w in white]
     return max(heights, default=None)

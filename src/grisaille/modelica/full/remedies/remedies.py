@@ -66,7 +66,7 @@ class Remedies:
         self.tried: set[str] = set()
 
     def applied(self, error: str, texts: Texts) -> Texts | None:
-        """The texts after the first remedy that the words ask for; None where there is none left."""
+        """Return the texts after the first remedy that the words ask for; None where there is none left."""
         for pattern, remedy in _REMEDIES:
             found = pattern.search(error)
             if found is None or found[0] in self.tried:
@@ -79,7 +79,7 @@ class Remedies:
 
 
 def _with_named_samples(texts: Texts, found: re.Match[str]) -> Texts:
-    """``sample(start, interval)`` as calls of a function: rumoca wants to know the start of a clock."""
+    """Return ``sample(start, interval)`` as calls of a function: rumoca wants to know the start of a clock."""
     call = re.compile(r"(?<![\w.])sample(?=\s*\()")
     changed = {
         path: apply_edits(text, ((m.start(), m.end(), SAMPLE) for m in call.finditer(without_words(text))))
@@ -89,7 +89,9 @@ def _with_named_samples(texts: Texts, found: re.Match[str]) -> Texts:
 
 
 def _with_named_time(texts: Texts, found: re.Match[str]) -> Texts:
-    """``time`` in initial algorithms as calls of a function: rumoca takes it for what parameters cannot depend on."""
+    """Return ``time`` in initial algorithms as calls of a function: rumoca takes it for what parameters cannot depend
+    on.
+    """
     changed = {path: apply_edits(text, _times_at_the_start(without_words(text))) for path, text in texts.items()}
     return changed | {MAIN: changed[MAIN] + _TIME} if changed != texts else texts
 
@@ -102,7 +104,8 @@ def _times_at_the_start(bare: str) -> Iterator[Edit]:
 
 
 def _with_named_ordinals(texts: Texts, found: re.Match[str]) -> Texts:
-    """``Integer(e)`` of an enumeration as ``grisaille_ordinal(e >= e)``: rumoca does not compute with literals."""
+    """Return ``Integer(e)`` of an enumeration as ``grisaille_ordinal(e >= e)``: rumoca does not compute with literals.
+    """
     call = re.compile(r"(?<![\w.])Integer\s*\((?=([^();=]+)\))")
 
     def places(bare: str) -> Iterator[Edit]:
@@ -118,7 +121,7 @@ _WHOLE = re.compile(r"(?<![\w.\[:])\d+(?![\w.\]:])")
 
 
 def _with_real_vectors(texts: Texts, found: re.Match[str]) -> Texts:
-    """``cross({1, 0, 0}, v)`` as ``cross({1.0, 0.0, 0.0}, v)``."""
+    """Return ``cross({1, 0, 0}, v)`` as ``cross({1.0, 0.0, 0.0}, v)``."""
 
     def places(bare: str) -> Iterator[Edit]:
         for call in _VECTORS.finditer(bare):
@@ -130,7 +133,7 @@ def _with_real_vectors(texts: Texts, found: re.Match[str]) -> Texts:
 
 
 def _with_integers(texts: Texts, found: re.Match[str]) -> Texts:
-    """Enumerations that decide whether a component is there, as integers.
+    """Return enumerations that decide whether a component is there, as integers.
 
     rumoca chooses between integers by ``if``, between literals it does not.
     """
@@ -168,7 +171,7 @@ def _integers_in(text: str, literals: dict[str, set[str]]) -> str:
 
 
 def _top(listed: str) -> str:
-    """A list without what stands in parentheses inside it."""
+    """Return a list without what stands in parentheses inside it."""
     inner = listed[1:]
     while (shorter := re.sub(r"\([^()]*\)", "", inner)) != inner:
         inner = shorter
@@ -176,7 +179,7 @@ def _top(listed: str) -> str:
 
 
 def _without_causality(texts: Texts, found: re.Match[str]) -> Texts:
-    """Records in connectors without ``input`` and ``output``, which count at the top of a model only."""
+    """Return records in connectors without ``input`` and ``output``, which count at the top of a model only."""
     prefix = re.compile(rf"\b(?:input|output)\b(?=\s+[\w.]+\s+{found[1]}(?!\w))")
 
     def places(bare: str) -> Iterator[Edit]:
@@ -187,7 +190,7 @@ def _without_causality(texts: Texts, found: re.Match[str]) -> Texts:
 
 
 def _balanced(texts: Texts, found: re.Match[str]) -> Texts:
-    """The model with equations or unknowns that are left out again: whether it is determined is found out later.
+    """Return the model with equations or unknowns that are left out again: whether it is determined is found out later.
 
     rumoca counts, and counts wrongly in places; the analysis of the structure says which unknowns are not determined.
     """
@@ -199,7 +202,7 @@ def _balanced(texts: Texts, found: re.Match[str]) -> Texts:
 
 
 def unbalanced(flat: dict[str, Any], own: str, numbers: Iterable[int]) -> dict[str, Any]:
-    """The flat tree without what ``_balanced`` has added to the user's text, known by these numbers."""
+    """Return the flat tree without what ``_balanced`` has added to the user's text, known by these numbers."""
     begin = own.find(f"\nmodel {BALANCED} ")
     if begin < 0:
         return flat
@@ -215,7 +218,7 @@ def unbalanced(flat: dict[str, Any], own: str, numbers: Iterable[int]) -> dict[s
 
 
 def _with_own_name(texts: Texts, found: re.Match[str]) -> Texts:
-    """A function of a library with the name of a built-in one, under another name."""
+    """Return a function of a library with the name of a built-in one, under another name."""
     name = found[1]
     defined = re.compile(rf"(?<=\W){name}(?!\w)")
     heads = re.compile(r"\b(?:function(?:\s+extends)?|end|\.)\s*$")
@@ -228,7 +231,7 @@ def _with_own_name(texts: Texts, found: re.Match[str]) -> Texts:
 
 
 def _without_tables(texts: Texts, found: re.Match[str]) -> Texts:
-    """Tables in files as functions of the names of their files."""
+    """Return tables in files as functions of the names of their files."""
     for kind in ("Table1D", "TimeTable"):
         texts = {
             path: apply_edits(text, without_object(kind, text, without_words(text))) for path, text in texts.items()
@@ -241,7 +244,7 @@ _ENTRY = re.compile(r"\s*[-+]?\s*(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*")
 
 
 def _with_braces(texts: Texts, found: re.Match[str]) -> Texts:
-    """``[1, 2; 3, 4]`` of numbers as ``{{1, 2}, {3, 4}}``, of which each component of an array gets its row."""
+    """Return ``[1, 2; 3, 4]`` of numbers as ``{{1, 2}, {3, 4}}``, of which each component of an array gets its row."""
 
     def places(bare: str) -> Iterator[Edit]:
         for matrix in _MATRIX.finditer(bare):
@@ -257,7 +260,7 @@ _DELAY = re.compile(r"(?<![\w.])delay\s*(?=\()")
 
 
 def _with_real_times(texts: Texts, found: re.Match[str]) -> Texts:
-    """``delay(x, 1)`` as ``delay(x, 1.0 * (1))``."""
+    """Return ``delay(x, 1)`` as ``delay(x, 1.0 * (1))``."""
 
     def places(bare: str) -> Iterator[Edit]:
         for call in _DELAY.finditer(bare):

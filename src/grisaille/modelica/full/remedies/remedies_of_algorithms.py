@@ -30,7 +30,7 @@ class _Clause:
 
 
 def with_whens_as_equations(texts: Texts, variable: str) -> Texts:
-    """Algorithms that set this variable, and hold nothing but such clauses, as equations."""
+    """Return algorithms that set this variable, and hold nothing but such clauses, as equations."""
     return {
         path: apply_edits(text, _sections(text, without_words(text), variable)) if variable in text else text
         for path, text in texts.items()
@@ -47,7 +47,7 @@ def _sections(text: str, bare: str, variable: str) -> Iterator[Edit]:
 
 
 def _clauses(text: str, bare: str, at: int, end: int) -> list[_Clause]:
-    """The clauses of a section; none where it holds anything else."""
+    """Return the clauses of a section; none where it holds anything else."""
     found = []
     while bare[at:end].strip():
         when = _WHEN.match(bare, at, end)
@@ -70,7 +70,8 @@ def _clauses(text: str, bare: str, at: int, end: int) -> list[_Clause]:
 
 
 def _is_simultaneous(clauses: list[_Clause]) -> bool:
-    """Whether nothing asks for the new value of a variable that several set, or for one that is set behind it."""
+    """Return whether nothing asks for the new value of a variable that several set, or for one that is set behind it.
+    """
     times: dict[str, int] = {}
     for clause in clauses:
         for name in clause.values:
@@ -90,12 +91,12 @@ def _is_simultaneous(clauses: list[_Clause]) -> bool:
 
 
 def _read(formula: str) -> set[str]:
-    """Names whose value at this instant a formula asks for."""
+    """Return names whose value at this instant a formula asks for."""
     return set(re.findall(r"(?<![\w.])[A-Za-z_]\w*", _BEFORE.sub(" ", without_words(formula))))
 
 
 def _written(clauses: list[_Clause]) -> Iterator[str]:
-    """Clauses of what each sets alone, and one for every variable that several set."""
+    """Yield clauses of what each sets alone, and one for every variable that several set."""
     shared = {n for k, c in enumerate(clauses) for n in c.values if any(n in d.values for d in clauses[:k])}
     for clause in clauses:
         own = " ".join(f"{name} = {value};" for name, value in clause.values.items() if name not in shared)

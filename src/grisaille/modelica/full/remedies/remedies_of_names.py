@@ -14,7 +14,7 @@ _TRUTH = re.compile(r"[<>]|==|\b(?:not|and|or|true|false)\b")
 
 
 def with_derivatives_in_files(texts: Texts, main: str) -> Texts:
-    """Derivatives of formulas as calls in the files of libraries, as they are in the user's own text."""
+    """Return derivatives of formulas as calls in the files of libraries, as they are in the user's own text."""
     changed = {path: text if path == main else with_calls(text) for path, text in texts.items()}
     if changed == texts:
         return texts
@@ -23,7 +23,7 @@ def with_derivatives_in_files(texts: Texts, main: str) -> Texts:
 
 
 def with_full_literals(texts: Texts, target: str) -> Texts:
-    """What is imported from within a class that is no package, under its full name where it is used."""
+    """Return what is imported from within a class that is no package, under its full name where it is used."""
     imported = re.compile(rf"\bimport\s+{re.escape(target)}\s*;")
     used = re.compile(rf"(?<![\w.]){re.escape(target.rpartition('.')[2])}(?!\w)(?!\s*=(?!=))")
     changed = {}
@@ -41,7 +41,7 @@ def with_full_literals(texts: Texts, target: str) -> Texts:
 
 
 def with_equal_variables(texts: Texts, found: re.Match[str]) -> Texts:
-    """``connect(a, b)`` of variables that are no connectors as ``a = b``."""
+    """Return ``connect(a, b)`` of variables that are no connectors as ``a = b``."""
     plain = set(re.findall(r"connect argument '([^']+)' must be a connector, but has builtin type", found.string))
     connection = re.compile(r"\bconnect\s*\(([^(),;]*),([^(),;]*)\)")
 
@@ -56,7 +56,7 @@ def with_equal_variables(texts: Texts, found: re.Match[str]) -> Texts:
 
 
 def without_input(texts: Texts, found: re.Match[str]) -> Texts:
-    """``parameter input`` as ``parameter``."""
+    """Return ``parameter input`` as ``parameter``."""
     both = re.compile(r"\bparameter\s+(input\s)|\b(input\s)\s*parameter\b")
 
     def prefixes(text: str) -> Iterator[Edit]:
@@ -67,7 +67,7 @@ def without_input(texts: Texts, found: re.Match[str]) -> Texts:
 
 
 def with_counted_entries(texts: Texts, name: str) -> Texts:
-    """``a = {f(x), time}`` with entries as if-expressions: the compiler counts literals and names."""
+    """Return ``a = {f(x), time}`` with entries as if-expressions: the compiler counts literals and names."""
     begins = re.compile(rf"(?<![\w.]){re.escape(name)}\s*=\s*\{{")
 
     def entries(text: str) -> Iterator[Edit]:
@@ -86,7 +86,7 @@ def with_counted_entries(texts: Texts, name: str) -> Texts:
 
 
 def _told(texts: Texts, edits: Callable[[str], Iterable[Edit]], words: str) -> Texts:
-    """Texts with a liberty that is told."""
+    """Return texts with a liberty that is told."""
     changed = {path: apply_edits(text, edits(text)) for path, text in texts.items()}
     if changed != texts:
         warnings.warn(f"The text is no Modelica as it stands: {words}.", stacklevel=8)

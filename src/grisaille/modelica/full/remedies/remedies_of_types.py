@@ -34,7 +34,7 @@ _EXPANDABLE = re.compile(r"\bexpandable\s+connector\s+(\w+)\b")
 
 
 def with_interface(texts: Texts, sub: str, base: str) -> Texts:
-    """``sub`` as a class that extends ``base``, where it has all of its elements; else the texts as they are."""
+    """Return ``sub`` as a class that extends ``base``, where it has all of its elements; else the texts as they are."""
     classes = Classes(texts)
     home, other = classes.found.get(sub), classes.found.get(base)
     for _ in range(20):
@@ -54,12 +54,14 @@ def with_interface(texts: Texts, sub: str, base: str) -> Texts:
 
 
 def _type(declaration: str) -> str:
-    """A declaration without its modifiers and its value."""
+    """Return a declaration without its modifiers and its value."""
     return re.split(r"[(=]|:=", declaration, maxsplit=1)[0].strip()
 
 
 def _with_empty_interface(texts: Texts, classes: Classes, sub: Placed, base: Placed) -> Texts:
-    """Both classes extend an empty one, which constrains the components of the class ``base`` that are replaceable."""
+    """Let both classes extend an empty one, which constrains the components of the class ``base`` that are
+    replaceable.
+    """
     name = f"{base.name}__interface"
     edits: dict[str, list[Edit]] = {sub.path: [(sub.start, sub.start, f" extends {name};")]}
     if name not in classes.found:
@@ -92,7 +94,7 @@ def _with_empty_interface(texts: Texts, classes: Classes, sub: Placed, base: Pla
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Whether two declarations say the same, the types of one perhaps with more of their full names."""
+    """Return whether two declarations say the same, the types of one perhaps with more of their full names."""
     longer, shorter = sorted((one, other), key=len, reverse=True)
     return longer == shorter or (
         longer.endswith(f".{shorter}") and re.fullmatch(r"[\w.]+\.", longer[: -len(shorter)]) is not None
@@ -100,7 +102,7 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def with_member(texts: Texts, first: str, second: str) -> Texts:
-    """The member of an expandable connector that is one end of a connection, declared as Real."""
+    """Return the member of an expandable connector that is one end of a connection, declared as Real."""
     buses = {m[1] for text in texts.values() if "expandable" in text for m in _EXPANDABLE.finditer(without_words(text))}
     for end in (first, second):
         *_, bus, member = ("", *re.sub(r"\[[^\]]*\]", "", end).split("."))
@@ -112,7 +114,7 @@ def with_member(texts: Texts, first: str, second: str) -> Texts:
 
 
 def with_marked_members(texts: Texts) -> Texts:
-    """The texts with members of expandable connectors known by their descriptions."""
+    """Return the texts with members of expandable connectors known by their descriptions."""
     return {path: _marked(text) if "expandable" in text else text for path, text in texts.items()}
 
 
@@ -135,7 +137,8 @@ def _marked(text: str) -> str:
 
 
 def absent_members(flat: Mapping[str, Any]) -> set[str]:
-    """Members of expandable connectors that nothing uses: they are not there, though a connector declares them."""
+    """Return members of expandable connectors that nothing uses: they are not there, though a connector declares them.
+    """
     members = {
         name for name, variable in flat["variables"].items()
         if str(variable.get("description") or "").endswith((PERHAPS, MEMBER)) and variable["binding"] is None
@@ -155,14 +158,14 @@ def absent_members(flat: Mapping[str, Any]) -> set[str]:
 
 
 def _connected(entry: Mapping[str, Any], members: set[str]) -> tuple[str, str] | None:
-    """Two members that an equation makes equal."""
+    """Return two members that an equation makes equal."""
     sides = entry["residual"].get("Binary") or {}
     names = [sides.get(side, {}).get("VarRef", {}).get("name", {}).get("name") for side in ("lhs", "rhs")]
     return (names[0], names[1]) if sides.get("op") == "Sub" and members.issuperset(names) else None
 
 
 def with_other_kind(texts: Texts, first: str, second: str) -> Texts:
-    """A member that was declared as Real, and does not fit there, as the next kind."""
+    """Return a member that was declared as Real, and does not fit there, as the next kind."""
     for end in (first, second):
         member = end.rpartition(".")[2]
         for now, after in pairwise(KINDS):
@@ -185,13 +188,13 @@ def _declared(text: str, kind: str, member: str) -> str:
 
 
 def _types_of(text: str, component: str) -> Iterator[str]:
-    """Last names of the types of components of this name."""
+    """Yield last names of the types of components of this name."""
     for found in re.finditer(rf"([\w.]+)\s+{re.escape(component)}\b\s*(?=[;(\[\"]|annotation)", without_words(text)):
         yield found[1].rpartition(".")[2]
 
 
 def _body(text: str, bare: str, at: int) -> int:
-    """Where the elements of a class begin, behind its name and description."""
+    """Return where the elements of a class begin, behind its name and description."""
     described = re.compile(r"\s*\"[^\"]*\"").match(bare, at)
     return described.end() if described is not None else at
 
@@ -202,12 +205,12 @@ def _end(bare: str, name: str, at: int) -> int:
 
 
 def _joined(kind: str, component: str) -> str:
-    """A component's type with what stands behind its name."""
+    """Return a component's type with what stands behind its name."""
     return kind + component[len(re.match(r"\w*", component)[0]) :]  # type: ignore[index]
 
 
 def _elements(texts: Texts, path: str, start: int, end: int) -> Iterator[tuple[str, str]]:
-    """Public components with their types and modifiers; what is no component is named by its first word."""
+    """Yield public components with their types and modifiers; what is no component is named by its first word."""
     text, bare = texts[path][start:end], without_words(texts[path])[start:end]
     hidden = _HIDDEN.search(bare)
     section = _SECTION.search(bare)
