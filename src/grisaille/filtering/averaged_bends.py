@@ -105,7 +105,7 @@ def share_above(gap: ca.SX, width: ca.SX) -> ca.SX:
 
 
 def _with_averaged_extremes(formula: ca.SX, X: ca.SX, width: Width) -> ca.SX:
-    """Return the formula with ``abs``, ``maximum`` and ``minimum`` of states averaged, over widths of gaps as they are."""
+    """Return the formula with ``abs``, ``maximum`` and ``minimum`` of states averaged, over widths of plain gaps."""
 
     def averaged(operation: int, plain: Sequence[ca.SX], moved: Sequence[ca.SX]) -> ca.SX:
         if operation == ca.OP_FABS:

@@ -49,8 +49,10 @@ from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine, on_gr
 from grisaille.simulation.ensembles.grid import EnsembleTimes, make_grid, ticks_of
 from grisaille.simulation.ensembles.past_engine import PastEngine
 from grisaille.simulation.ensembles.pilot_runs import (
+    MAX_SUBSTEPS,
     Pilot,
     choose_substeps,
+    describe_passed,
     has_no_nominal,
     nominal_of,
     say_passed,
@@ -377,6 +379,24 @@ def discretise(posed: ExperimentPoint, options: EnsembleOptions, disturbances: D
         tried = replace(options, substeps=pilot.substeps, reduce=["mean"])
         effort = run_ensemble(posed, tried, None, setting.disturbances).effort
     return EnsembleGrid(longest or None, options.substeps or pilot.substeps or None, inner, method, effort)
+
+
+def describe_skipped(posed: ExperimentPoint, options: EnsembleOptions, disturbances: Disturbances) -> str:
+    """Return what steps that are fixed pass without meeting it, in words; empty where they meet everything."""
+    if options.substeps is None:
+        return ""
+    own = replace(options, realizations=min(2, options.realizations))
+    setting, noise = _setting(posed, own, disturbances)
+    if setting.crossed or posed.structure.system.has.pasts or (noise and noise.carried is not None):
+        return ""
+    engine = FusedEngine if options.between == "linear" else SampledEngine
+    rtol = max(options.rtol, PASSED_UNDER_NOISE) if noise and noise.names else options.rtol
+    passed = narrowest_skipped_feature(engine, replace(setting, substeps=options.substeps), rtol)
+    if passed is None or passed.substeps <= 2 * options.substeps:
+        return ""
+    longest = float(np.diff(setting.grid.points).max())
+    step = 0.5 * longest * MAX_SUBSTEPS / passed.substeps
+    return f"{describe_passed(passed, options.substeps, setting)}; step={step:.1g} would meet it"
 
 
 def _check(options: EnsembleOptions) -> None:

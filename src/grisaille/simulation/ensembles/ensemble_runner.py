@@ -18,7 +18,14 @@ from grisaille.bound_experiment import BoundExperiment, ExperimentPoint
 from grisaille.disturbance import Purpose, Stream
 from grisaille.errors import INDEPENDENT_OF_VALUES, GrisailleError
 from grisaille.simulation.ensembles.disturbances import Disturbances
-from grisaille.simulation.ensembles.ensemble import Ensemble, EnsembleOptions, discretise, run_ensemble, run_ensembles
+from grisaille.simulation.ensembles.ensemble import (
+    Ensemble,
+    EnsembleOptions,
+    describe_skipped,
+    discretise,
+    run_ensemble,
+    run_ensembles,
+)
 from grisaille.simulation.ensembles.ensemble_discretisation import EnsembleGrid
 from grisaille.simulation.ensembles.ensemble_methods import AUTO
 from grisaille.simulation.ensembles.moment_projection import MomentProjection, ProjectionForm, RecordNoise, SlopeEnergy
@@ -186,6 +193,14 @@ class EnsembleRunner:
         """Return grid, steps and scheme that suit these values, as far as they are not fixed yet."""
         posed = self._at(theta, False)
         return discretise(posed, self.options, self._disturbances_of(posed))
+
+    def skipped(self, theta: np.ndarray) -> str:
+        """Return what the steps pass without meeting it, in words; empty where they meet everything."""
+        try:
+            posed = self._at(theta, False)
+            return describe_skipped(posed, self.options, self._disturbances_of(posed))
+        except GrisailleError:
+            return ""
 
     def on(self, grid: EnsembleGrid) -> EnsembleRunner:
         """Return the same with grid and steps fixed."""
