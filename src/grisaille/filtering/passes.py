@@ -427,7 +427,8 @@ def _stages(cells: RecordCells, steps: NDArray[np.int64]) -> Floats:
 
 def _start_function(model: StochasticModel, ns: int) -> ca.Function:
     closed = AlgebraicModel(model)
-    _, A, W, _ = closed.rates(*closed.symbols)
+    t, *others = closed.symbols
+    _, A, W, _ = closed.rates(t, 0, *others)
     C = ca.jacobian(model.constraints, model.X) if model.constraints.numel() else ca.SX(0, model.n)
     column = ca.densify(ca.vertcat(*(ca.vec(ca.densify(o)) for o in (A, W, C))))
     function = ca.Function("start", closed.symbols, [column])
