@@ -13,7 +13,7 @@ ORDER = """
     numerics laws model components modelica structure compilation disturbance experiment bound_experiment simulation
     filtering
     collocation optimization
-    estimation estimators assessment study reporting results problem cli
+    estimation estimators assessment study posteriors reporting results problem cli
 """.split()
 SIBLINGS = {"simulation", "filtering", "collocation"}
 """Three ways of following a trial, none of which needs another."""

@@ -21,7 +21,7 @@ def header_of(task: StudyTask) -> dict[str, str]:
         "model": task.model.fingerprint[:16],
         "parameters": json.dumps({n: p.formula or repr(p.value) for n, p in task.model.parameters.items()}),
         "data": json.dumps({e.name: e.fingerprint[:16] for e in task.experiments}),
-        "method": _chosen(task.method),
+        "method": describe_method(task.method),
         **{name: _text(options[name]) for name in ("estimate", "guess", "bounds", "priors", "local")},
         "seed": str(task.seed),
         **task.variation.header(),
@@ -46,7 +46,7 @@ def _text(value: Any) -> str:
     return json.dumps({str(k): repr(v) for k, v in sorted(value.items())}) if isinstance(value, dict) else repr(value)
 
 
-def _chosen(method: Any) -> str:
+def describe_method(method: Any) -> str:
     """Return a method by the options that were chosen: those at their defaults may become more without a store
     noticing.
     """

@@ -116,14 +116,17 @@ def log_density_of(method: Estimator, problem: EstimationProblem, fit: Fitted | 
     return kind.of(problem, fit if fit is not None and _is_of_the_same(fit, method, problem) else None)
 
 
-def why_no_density(method: Estimator) -> str:
-    """Say why there is no log-density, and by which method there is one; empty where there is."""
+def why_no_density(method: Estimator, what: str = "A log-density") -> str:
+    """Say why there is no log-density, and by which method there is one; empty where there is.
+
+    what : begins the sentence
+    """
     kind = method.density
     if isinstance(kind, Likelihood):
         return ""
     because = f" with {kind.because}" if kind.because != Objective.because else ""
     return (
-        f"A log-density needs a likelihood, and the criterion of gr.{type(method).__name__}{because} is none: use "
+        f"{what} needs a likelihood, and the criterion of gr.{type(method).__name__}{because} is none: use "
         f"{kind.instead or 'gr.OutputError(), gr.KalmanML() or gr.Collocation()'}."
     )
 
