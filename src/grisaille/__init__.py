@@ -86,6 +86,8 @@ if TYPE_CHECKING:
     from grisaille.results.log_density import log_density
     from grisaille.results.monte_carlo import monte_carlo
     from grisaille.results.multistart import multistart
+    from grisaille.results.posterior import posterior
+    from grisaille.results.prior_predictive import prior_predictive
     from grisaille.simulation.simulate import simulate
     from grisaille.simulation.simulator import Simulator
     from grisaille.structure.analysis import Analysis, analyze
@@ -164,7 +166,9 @@ __all__ = [
     "minimum",
     "monte_carlo",
     "multistart",
+    "posterior",
     "pre",
+    "prior_predictive",
     "read_modelica",
     "reinit",
     "sensitivity",
@@ -206,6 +210,8 @@ _LAZY = {
     "log_density": "grisaille.results.log_density",
     "monte_carlo": "grisaille.results.monte_carlo",
     "multistart": "grisaille.results.multistart",
+    "posterior": "grisaille.results.posterior",
+    "prior_predictive": "grisaille.results.prior_predictive",
     "read_modelica": "grisaille.modelica.reading",
     "sensitivity": "grisaille.assessment.sensitivity",
     "simulate": "grisaille.simulation.simulate",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from grisaille.errors import EstimationError
 
 if TYPE_CHECKING:
-    from grisaille.posteriors.posterior import Posterior
+    from grisaille.posteriors.posterior import SampledPosterior
 
 
-def arviz_data(posterior: Posterior) -> Any:
+def arviz_data(posterior: SampledPosterior) -> Any:
     """Return an ``InferenceData`` (ArviZ 0) or a ``DataTree`` (ArviZ 1) with the draws and how they came about."""
     import warnings
 

@@ -6,7 +6,7 @@ on how many transitions are made at a time, nor by which process: the state of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from grisaille.posteriors.kernel import Point, Target, Transition
 from grisaille.posteriors.metric import Metric
 from grisaille.posteriors.nuts import transition
 from grisaille.posteriors.step_size import ACCEPTANCE, DualAveraging, first_step
-from grisaille.posteriors.warm_up import learned_covariance, window_ends
+from grisaille.posteriors.warm_up import OUTER_SHARE, learned_covariance, window_ends
 from grisaille.study.seeds import run_seed
 
 START_SPREAD = 1.5
@@ -74,11 +74,13 @@ class Chain:
     @classmethod
     def of_data(cls, data: Mapping[str, Any]) -> Chain:
         """Return the chain that ``as_data`` wrote down."""
-        array: Callable[[str], np.ndarray] = lambda name: np.array(data[name], dtype=float)  # noqa: E731
+        centre, factor, z, gradient = (
+            np.array(data[name], dtype=float) for name in ("centre", "factor", "z", "gradient")
+        )
+        window = tuple(np.array(z, dtype=float) for z in data["window"])
         return cls(
-            data["number"], data["seed"], data["done"], Metric(array("centre"), array("factor")), array("z"),
-            data["log_density"], array("gradient"), DualAveraging(**data["step"]),
-            tuple(np.array(z, dtype=float) for z in data["window"]), data["generator"], data["corrections"],
+            data["number"], data["seed"], data["done"], Metric(centre, factor), z, data["log_density"], gradient,
+            DualAveraging(**data["step"]), window, data["generator"], data["corrections"],
         )  # fmt: skip
 
 
@@ -108,8 +110,8 @@ class Block:
     @classmethod
     def of_data(cls, data: Mapping[str, Any], unknowns: int) -> Block:
         """Return the block that ``as_data`` wrote down."""
-        whole = {"evaluations": int, "depth": int, "diverging": bool}
-        arrays = {n: np.array(data[n], dtype=whole.get(n, float)) for n in cls.__dataclass_fields__}
+        kinds: dict[str, Any] = {"evaluations": int, "depth": int, "diverging": bool}
+        arrays = {n: np.array(data[n], dtype=kinds.get(n, float)) for n in cls.__dataclass_fields__}
         return cls(**{n: a.reshape(-1, unknowns) if n in ("xi", "divergences") else a for n, a in arrays.items()})
 
     @classmethod
@@ -118,7 +120,7 @@ class Block:
         return cls(**{n: np.concatenate([getattr(b, n) for b in blocks]) for n in cls.__dataclass_fields__})
 
 
-def begin_chain(target: Target, metric: Metric, number: int, seed: int, centre_alone: bool = False) -> Chain | None:
+def begin_chain(target: Target, metric: Metric, number: int, seed: int) -> Chain | None:
     """Return a chain before its first transition; None where no point around the centre has a density.
 
     metric : around whose centre chains begin, more widely than it expects the posterior to be
@@ -144,7 +146,7 @@ def advance(target: Target, chain: Chain, transitions: int, options: SamplingOpt
     rng.bit_generator.state = chain.generator
     metric, search = chain.metric, chain.step
     density, point = metric.density(target), Point(chain.z, chain.log_density, chain.gradient)
-    ends, first = window_ends(options.tune), options.tune // 8
+    ends, first = window_ends(options.tune), options.tune // OUTER_SHARE
     window, corrections = list(chain.window), chain.corrections
     made: list[Transition] = []
     places: list[np.ndarray] = []

@@ -76,7 +76,7 @@ def _mcse_sd(halves: np.ndarray) -> float:
     """Return that of the standard deviation, by the delta method from the squares' effective size."""
     squares = (halves - halves.mean()) ** 2
     error = float(squares.std(ddof=1)) / np.sqrt(effective_size(squares))
-    return error / (2 * float(halves.std(ddof=1)))
+    return float(error / (2 * float(halves.std(ddof=1))))
 
 
 def _r_hat(halves: np.ndarray) -> float:

@@ -67,8 +67,8 @@ def trajectory_notes(draws: PosteriorDraws, names: Sequence[str], failures: Mapp
     truncated = float(np.mean(depth >= MAX_DEPTH))
     if truncated > MAX_TRUNCATED_SHARE:
         said.append(
-            f"long trajectories: {100 * truncated:.0f} % have the most steps that are made, {2**MAX_DEPTH}: the posterior "
-            f"is much narrower in some direction than in others. A longer warm-up (tune=) learns more of it."
+            f"long trajectories: {100 * truncated:.0f} % have the most steps that are made, {2**MAX_DEPTH}: the "
+            f"posterior is much narrower in some direction than in others. A longer warm-up (tune=) learns more of it."
         )
     moved = np.mean(np.diff(energy, axis=1) ** 2, axis=1) / np.maximum(np.var(energy, axis=1), 1e-300)
     if energy.shape[1] > 1 and (moved < MIN_ENERGY_SHARE).any():
@@ -94,7 +94,7 @@ def divergence_notes(draws: PosteriorDraws, names: Sequence[str], failures: Mapp
     looked = sum(failures.values())
     if looked:
         reason = max(failures, key=lambda r: failures[r])
-        said += f". Of {min(count, len(draws.divergences), 20)} looked at, {looked} came where the model has no value ({reason})"
+        said += f". {looked} of those looked at came where the model has no value ({reason})"
     return [
         f"{said}. The posterior is not explored there: try acceptance=0.95 for shorter steps, or priors and bounds "
         f"that leave out what is impossible."
@@ -119,7 +119,9 @@ def _where(draws: PosteriorDraws, names: Sequence[str]) -> str:
     if share > MAX_SIDE_SHARE:
         return "spread over the posterior"
     at = theta[min(int((share if side == "below" else 1 - share) * len(theta)), len(theta) - 1)]
-    return f"most of them where {names[k]} is {side} {at:.3g}, as in {100 * max(share, 1 / len(theta)):.2g} % of the draws"
+    return (
+        f"most of them where {names[k]} is {side} {at:.3g}, as in {100 * max(share, 1 / len(theta)):.2g} % of the draws"
+    )
 
 
 def _largest(values: Mapping[str, float], form: str) -> str:

@@ -5,8 +5,8 @@
 From the estimates, whose covariance says how wide to difference the gradient, Newton's method takes a few steps to the
 maximum c of the density per unit of ξ, where priors, Jacobians of bounds and levels of noise count, too. For unknowns
 inside their bounds this is the covariance of the fit. One that the fit holds at a bound, or at zero, has its maximum
-inside, because the density per unit of ξ vanishes at a bound, and a curvature of its own there. Directions in which H is
-not positive count with its absolute value, and with a least one: the warm-up corrects what is wrong (``warm_up``).
+inside, because the density per unit of ξ vanishes at a bound, and a curvature of its own there. Directions in which H
+is not positive count with its absolute value, and with a least one: the warm-up corrects what is wrong (``warm_up``).
 """
 
 from __future__ import annotations

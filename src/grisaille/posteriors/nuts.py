@@ -5,9 +5,9 @@ In coordinates z in which the metric is the identity (``metric``), with momenta 
     H(z, r) = −log p(z) + ½ |r|²
 
 steps of the leapfrog method of length ε go forwards and backwards in time, 1, 2, 4, … of them, until the ends of the
-trajectory, or of one of its halves, move towards each other:  r_end · Σ r ≤ 0. The next point is drawn from those of the
-trajectory with weights exp(−H), newer halves preferred. A change of H above ``MAX_ENERGY_ERROR`` is a divergence: the
-curvature there is too large for the step.
+trajectory, or of one of its halves, move towards each other:  r_end · Σ r ≤ 0. The next point is drawn from those of
+the trajectory with weights exp(−H), newer halves preferred. A change of H above ``MAX_ENERGY_ERROR`` is a divergence:
+the curvature there is too large for the step.
 
 References: M. D. Hoffman, A. Gelman, "The No-U-Turn Sampler", JMLR 15, 2014; M. Betancourt, "A conceptual introduction
 to Hamiltonian Monte Carlo", arXiv:1701.02434, appendix A (weights, the criterion by Σ r); the criterion across halves

@@ -1,11 +1,11 @@
-"""``Posterior``: draws of the unknowns of a fit, with what they are worth."""
+"""Draws of the unknowns of a fit, with what they are worth; ``results.posterior`` adds predictions and files."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -27,13 +27,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from grisaille.drawing import Canvas
-    from grisaille.experiment.experiment import Experiment
 
 QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 
 
 @checked_methods
-class Posterior:
+class SampledPosterior:
     """Draws from the posterior of a fit's unknowns: ``print(posterior)`` shows the table and what is to be known.
 
     ``posterior["k"]`` is one mean with its standard deviation. It can be saved, loaded and pickled by its content.
@@ -53,6 +52,14 @@ class Posterior:
     ) -> None:
         self.fit, self.names, self.priors, self.seed = fit, tuple(names), dict(priors), seed
         self.defaults, self.failures, self.seconds, self._drawn = dict(defaults), dict(failures), seconds, drawn
+
+    @classmethod
+    def of(cls, sampled: SampledPosterior) -> Self:
+        """Return the same posterior with what this class can do."""
+        return cls(
+            sampled.fit, sampled.names, sampled.priors, sampled._drawn, sampled.seed, defaults=sampled.defaults,
+            failures=sampled.failures, seconds=sampled.seconds,
+        )  # fmt: skip
 
     @property
     def model_name(self) -> str:
@@ -198,29 +205,6 @@ class Posterior:
         for name in chosen:
             self._place(name)
         return draw_posterior(self, chosen, ax)
-
-    def predict(
-        self, experiment: Experiment | str | None = None, *, draws: int = 200, level: float = 0.95
-    ) -> xr.Dataset:
-        """Return the posterior predictive distribution of an experiment: unknowns, and noise of measurements, drawn.
-
-        Each of some draws of the unknowns is simulated; disturbances that a filter estimates are drawn, too. Outputs
-        are as they would be measured.
-
-        Parameters
-        ----------
-        experiment : its name, or an experiment, which may be a new one; the first by default
-        draws : how many draws of the unknowns, spread evenly over the chains
-        level : of the two-sided band
-
-        Returns
-        -------
-        Every variable, quantity and output over ``time`` with the dimension ``statistic``: "mean", "std", "lower",
-        "upper".
-        """
-        from grisaille.posteriors.predictive import posterior_predictive
-
-        return posterior_predictive(self, experiment, draws, level)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the posterior and its fit to a netCDF file, which ``gr.load`` gives back and ArviZ reads as well.

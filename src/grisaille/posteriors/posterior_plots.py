@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from grisaille.drawing import Canvas
-    from grisaille.posteriors.posterior import Posterior
+    from grisaille.posteriors.posterior import SampledPosterior
 
 BINS = 40
 
 
-def draw_posterior(posterior: Posterior, names: Sequence[str], ax: Canvas | None = None) -> Figure:
+def draw_posterior(posterior: SampledPosterior, names: Sequence[str], ax: Canvas | None = None) -> Figure:
     """Draw for each unknown its histogram with the estimate of the fit, and its traces with the divergent draws."""
     title = f"Posterior of {posterior.model_name}: {posterior.status}"
     figure, axes = panels(ax, len(names), 2, size=(10, 1.9 * len(names)), title=title)

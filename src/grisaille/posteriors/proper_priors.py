@@ -1,9 +1,9 @@
 """Which prior each unknown has in a posterior, and the refusal of unknowns that have none.
 
 One rule: a prior is the distribution that it names, whatever scale its unknown is searched on, and whatever a fit
-maximises it per unit of (``laws.law``). Two finite bounds without a prior are the uniform distribution between them, per
-unit of the unknown, also of one that is searched by its logarithm. A prior and bounds together are the prior cut off at
-the bounds.
+maximises it per unit of (``laws.law``). Two finite bounds without a prior are the uniform distribution between them,
+per unit of the unknown, also of one that is searched by its logarithm. A prior and bounds together are the prior cut
+off at the bounds.
 
 A level of measurement noise that has neither gets
 
@@ -54,8 +54,8 @@ def is_proper(unknown: Unknown, limits: tuple[float, float]) -> bool:
         return True
     if isinstance(unknown.prior, JointLaw):
         matrix, _ = unknown.prior.residual_rows()
-        return matrix.shape[0] >= matrix.shape[1]
-    return unknown.prior is not None and not unknown.prior.is_flat
+        return bool(matrix.shape[0] >= matrix.shape[1])
+    return unknown.prior is not None and not bool(unknown.prior.is_flat)
 
 
 def describe_prior(unknown: Unknown, limits: tuple[float, float], level: Law | None) -> str:
@@ -86,8 +86,8 @@ def improper_refusal(unknowns: Sequence[Unknown]) -> str:
     return (
         f"A posterior of {listed} need not exist: {'it' if len(names) == 1 else 'they'} {verb} neither a prior nor two "
         f"finite bounds, so that the prior is improper{why}. Say what is known before the data: priors={{"
-        f"'{first.name}': {law}}}, with numbers of your own, or bounds={{'{first.name}': (low, high)}}, which counts as "
-        f"uniform between them."
+        f"'{first.name}': {law}}}, with numbers of your own, or bounds={{'{first.name}': (low, high)}}, which counts "
+        f"as uniform between them."
     )
 
 

@@ -28,7 +28,7 @@ from grisaille.posteriors.chain_store import ChainStore, header_of
 from grisaille.posteriors.chain_worker import ChainAnswer
 from grisaille.posteriors.laplace import metric_of_curvature
 from grisaille.posteriors.metric import Metric
-from grisaille.posteriors.posterior import Posterior
+from grisaille.posteriors.posterior import SampledPosterior
 from grisaille.posteriors.posterior_draws import PosteriorDraws
 from grisaille.posteriors.proper_priors import describe_prior
 from grisaille.posteriors.sampling_progress import progress_of
@@ -52,7 +52,7 @@ def sample_posterior(
     store: str | Path | None,
     executor: Executor | int | str | None,
     progress: bool | None,
-) -> Posterior:
+) -> SampledPosterior:
     """Return the posterior of what a fit estimated."""
     begin = time.perf_counter()
     task = posterior_task(fit, priors, bounds)
@@ -76,7 +76,7 @@ def sample_posterior(
         for u, limits in zip(density.unknowns, density.ranges, strict=True)
         if u.name in target.levels and u.name not in task.levels
     }
-    return Posterior(
+    return SampledPosterior(
         fit, target.names, target.describe_priors(), drawn, seed, defaults=defaults, failures=failures,
         seconds=time.perf_counter() - begin,
     )  # fmt: skip
@@ -151,7 +151,7 @@ def posterior_task(
     refuse_strangers(fit.estimate.unknowns, believed, "priors")
     refuse_strangers(fit.estimate.unknowns, ranges, "bounds")
     changed = [_changed(u, believed, ranges) for u in fit.estimate.unknowns]
-    inside = unknowns_inside(changed, fit.estimate.theta, fit.estimate.limits)
+    inside = unknowns_inside(changed, fit.estimate.theta.tolist(), fit.estimate.limits)
     return PosteriorTask(fit.initial_model, fit.experiments, fit.method, inside, levels, fit)
 
 

@@ -28,8 +28,8 @@ def progress_of(
 
     label = f"{chains} chain{'' if chains == 1 else 's'} of {structure_of(task.model).model.name}"
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[diverged]} divergent"),
-        TimeRemainingColumn(),
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("{task.fields[diverged]} divergent"), TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=Console(stderr=True)) as bar:
         line = bar.add_task(label, total=chains * transitions, diverged=0)

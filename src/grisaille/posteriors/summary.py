@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from grisaille.posteriors.posterior import Posterior
+    from grisaille.posteriors.posterior import SampledPosterior
+
+LONG_NUMBER = re.compile(r"\d+\.\d{6,}(e[+-]?\d+)?")
 
 
-def summarize(posterior: Posterior) -> str:
+def summarize(posterior: SampledPosterior) -> str:
     """Return the table that ``print(posterior)`` shows."""
     table, drawn = posterior.table, posterior._drawn
     first = max(22, *(len(name) + 2 for name in posterior.names))
@@ -31,9 +34,14 @@ def summarize(posterior: Posterior) -> str:
             f"{name!s:<{first}}{_short(row['mean']):>12}{_short(row['sd'], 4):>11}{interval:>27}"
             f"{_short(row['mcse_mean'], 2):>10}{size:>8.0f}{row['r_hat']:>7.3f}  {row['unit']}"
         )
-    lines += ["─" * width, *(f"{n:<{first}}{law}" for n, law in posterior.priors.items()), "─" * width]
+    lines += ["─" * width, *(f"{n:<{first}}{rounded(law)}" for n, law in posterior.priors.items()), "─" * width]
     lines.append(posterior.status)
-    return "\n".join([*lines, *(f"• {note}" for note in posterior.notes)])
+    return "\n".join([*lines, *(f"• {rounded(note)}" for note in posterior.notes)])
+
+
+def rounded(text: str) -> str:
+    """Return a text with numbers of many digits as short ones."""
+    return LONG_NUMBER.sub(lambda found: f"{float(found[0]):.5g}", text)
 
 
 def _short(value: float, digits: int = 5) -> str:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from grisaille.experiment.experiment import Experiment
     from grisaille.laws import MultivariateNormal, Prior
     from grisaille.model.expression import Expression
-    from grisaille.posteriors.posterior import Posterior
+    from grisaille.results.sampled import Posterior
     from grisaille.results.trajectories import Trajectories
     from grisaille.results.validation import Validation
 
@@ -248,11 +248,13 @@ class Fit(Fitted):
         """
         from grisaille.posteriors.chain import SamplingOptions
         from grisaille.posteriors.sampling import sample_posterior
+        from grisaille.results.sampled import Posterior
 
-        return sample_posterior(
+        found = sample_posterior(
             self, SamplingOptions(draws, tune, acceptance), chains, seed, priors=priors, bounds=bounds, store=store,
             executor=executor, progress=progress,
         )  # fmt: skip
+        return Posterior.of(found)
 
     def test(self, hypothesis: str | Iterable[str] | Mapping[str, float]) -> RatioTest:
         """Likelihood-ratio test that some unknowns have given values.

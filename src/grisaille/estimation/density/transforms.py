@@ -82,7 +82,7 @@ class Transforms:
             theta[both] = a + (b - a) * (0.5 + 0.5 * np.tanh(xi[both] / 2))
         if len(one):
             theta[one] = ends + side * np.exp(np.minimum(side * xi[one], MAX_EXPONENT))
-        return np.minimum(np.maximum(theta, lower), upper)
+        return np.asarray(np.minimum(np.maximum(theta, lower), upper))
 
     def inner(self, theta: np.ndarray) -> np.ndarray:
         """Return ξ."""

@@ -2,8 +2,8 @@
 
     log p(ξ) = log p(θ(ξ)) + log |dθ/dξ| − Σ log θ_k of unknowns whose prior counts per unit of its logarithm
 
-The last term brings these to their own unit, so that the density is likelihood × prior distributions, per unit of ξ: the
-same probability in whatever coordinates it is written (∫ over ξ = ∫ over θ).
+The last term brings these to their own unit, so that the density is likelihood × prior distributions, per unit of ξ:
+the same probability in whatever coordinates it is written (∫ over ξ = ∫ over θ).
 """
 
 from __future__ import annotations
