@@ -167,7 +167,7 @@ def advance(target: Target, chain: Chain, transitions: int, options: SamplingOpt
         if ends and first <= number < ends[-1]:
             window.append(point.z)
         if number + 1 in ends:
-            learned = learned_covariance(window)
+            learned = learned_covariance(window, corrections > 0)
             window = []
             if learned is not None:
                 xi = metric.outer(point.z)

@@ -102,7 +102,7 @@ def _chains(
             stack.callback(shelf.close)
         answers = {k: list[ChainAnswer]() for k in range(chains)} | (shelf.read(chains) if shelf else {})
         begun: list[Chain | None] = [answers[k][-1].chain if answers[k] else None for k in range(chains)]
-        show = stack.enter_context(progress_of(task, chains, total, progress))
+        show = stack.enter_context(progress_of(task, chains, options, progress))
         for known in answers.values():
             show(known)
 

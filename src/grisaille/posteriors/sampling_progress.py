@@ -1,4 +1,4 @@
-"""A bar over the transitions of all chains, with divergent ones counted."""
+"""A bar over the transitions of all chains, with divergent ones after the warm-up counted."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from grisaille.posteriors.chain import SamplingOptions
 from grisaille.posteriors.chain_worker import ChainAnswer
 from grisaille.posteriors.target import PosteriorTask
 from grisaille.structure.structure_cache import structure_of
@@ -13,11 +14,10 @@ from grisaille.structure.structure_cache import structure_of
 
 @contextmanager
 def progress_of(
-    task: PosteriorTask, chains: int, transitions: int, wanted: bool | None
+    task: PosteriorTask, chains: int, options: SamplingOptions, wanted: bool | None
 ) -> Iterator[Callable[[Sequence[ChainAnswer]], None]]:
     """Give what to call with finished blocks.
 
-    transitions : of each chain
     wanted : None for a bar on terminals alone
     """
     if wanted is False or (wanted is None and not getattr(sys.stderr, "isatty", lambda: False)()):
@@ -32,12 +32,14 @@ def progress_of(
         TextColumn("{task.fields[diverged]} divergent"), TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        line = bar.add_task(label, total=chains * transitions, diverged=0)
+        line = bar.add_task(label, total=chains * (options.tune + options.draws), diverged=0)
         diverged = 0
 
         def show(finished: Sequence[ChainAnswer]) -> None:
             nonlocal diverged
-            diverged += sum(int(a.block.diverging.sum()) for a in finished)
+            for a in finished:
+                tuning = max(options.tune - (a.chain.done - len(a.block.energy)), 0)
+                diverged += int(a.block.diverging[tuning:].sum())
             bar.update(line, advance=sum(len(a.block.energy) for a in finished), diverged=diverged)
 
         yield show

@@ -5,9 +5,11 @@ of one the sample covariance S of its n draws z, which is the identity where the
 so many draws make of the identity (V. A. Marchenko, L. A. Pastur, 1967): with d unknowns its eigenvalues lie between
 (1 ∓ √(d/n))². Where they lie outside by more than a factor three, the metric is corrected by
 
-    (n S + κ 1) / (n + κ),      κ = d + 5,
+    S^w,      w = n/(n + κ),      κ = d + 5,
 
-which takes the metric so far as κ draws. A metric that fits is exact where a sample covariance has errors, so it stays.
+which takes the metric so far as κ draws, in whatever units; by (n S + κ 1)/(n + κ) where n < 2d and S is nearly singular.
+A metric that fits is exact where a sample covariance has errors, so it stays. One that has been corrected is learned
+from every further window.
 """
 
 from __future__ import annotations
@@ -36,8 +38,11 @@ def window_ends(tune: int) -> tuple[int, ...]:
     return tuple(ends)
 
 
-def learned_covariance(draws: Sequence[np.ndarray]) -> np.ndarray | None:
-    """Return the covariance of z to correct a metric by; None where the metric fits."""
+def learned_covariance(draws: Sequence[np.ndarray], was_corrected: bool = False) -> np.ndarray | None:
+    """Return the covariance of z to correct a metric by; None where the metric fits.
+
+    was_corrected : whether it is learned, and not the one that a fit gives
+    """
     z = np.array(draws)
     n, d = z.shape
     sample = np.atleast_2d(np.cov(z.T))
@@ -45,8 +50,10 @@ def learned_covariance(draws: Sequence[np.ndarray]) -> np.ndarray | None:
         return None
     spread = np.sqrt(d / n)
     low, high = max(1 - spread, 0.0) ** 2 / MISFIT, (1 + spread) ** 2 * MISFIT
-    eigenvalues = np.linalg.eigvalsh(sample)
-    if low <= eigenvalues[0] and eigenvalues[-1] <= high:
+    values, vectors = np.linalg.eigh(sample)
+    if not was_corrected and low <= max(values[0], 0.0) and values[-1] <= high:
         return None
     weight = d + EXTRA_WEIGHT
-    return np.asarray((n * sample + weight * np.eye(d)) / (n + weight))
+    if n < 2 * d or values[0] <= 0:
+        return np.asarray((n * sample + weight * np.eye(d)) / (n + weight))
+    return np.asarray((vectors * values ** (n / (n + weight))) @ vectors.T)
