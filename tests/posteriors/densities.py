@@ -39,7 +39,7 @@ def banana() -> Known:
 
     def density(x: np.ndarray) -> tuple[float, np.ndarray]:
         e = x[1] - BEND * (x[0] ** 2 - 4)
-        return -x[0] ** 2 / 8 - 0.5 * e**2, np.array([-x[0] / 4 + 2 * BEND * x[0] * e, -e])
+        return -(x[0] ** 2) / 8 - 0.5 * e**2, np.array([-x[0] / 4 + 2 * BEND * x[0] * e, -e])
 
     return Known(density, 2)
 

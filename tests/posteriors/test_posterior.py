@@ -339,6 +339,10 @@ def test_draws_from_priors_are_the_laws_between_the_bounds() -> None:
     np.testing.assert_allclose(y.std("draw"), spread, rtol=0.2)
     assert found.table.loc[0, "samples"] == 12 and "of 12 measurements inside" in str(found)
     assert len(found.plot().axes) == 1
+    open_noise = gr.prior_predictive(Constant(), LEVEL, ["a"], draws=20, priors={"noise(y)": gr.Uniform(0.1, 0.2)})
+    assert open_noise.parameters["noise(y)"].between(0.1, 0.2).all()
+    with pytest.raises(gr.EstimationError, match=r"names 'noise\(z\)', which the model does not leave open"):
+        gr.prior_predictive(Constant(), LEVEL, ["a"], priors={"noise(z)": gr.Uniform(0.1, 0.2)})
     with pytest.raises(gr.EstimationError, match="neither a prior nor two finite bounds"):
         gr.prior_predictive(Line(), data, ["a", "b"], priors={"b": None})
 

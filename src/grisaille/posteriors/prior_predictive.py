@@ -19,7 +19,7 @@ from grisaille.bound_experiment.unknown import Unknown
 from grisaille.calling import checked_methods
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.experiment.experiment import Experiment
-from grisaille.laws import HalfCauchy
+from grisaille.laws import HalfCauchy, Prior
 from grisaille.model.classes import Model
 from grisaille.model.flat import FlatModel
 from grisaille.posteriors.prior_draws import draws_from_priors
@@ -106,13 +106,21 @@ class PriorPredictive:
 
 
 def draw_prior_predictive_of(
-    model: Model, experiments: Sequence[Experiment], unknowns: Sequence[Unknown], count: int, seed: int
+    model: Model,
+    experiments: Sequence[Experiment],
+    unknowns: Sequence[Unknown],
+    levels: Mapping[str, Prior | None],
+    count: int,
+    seed: int,
 ) -> PriorPredictive:
-    """Return the prior predictive distribution of experiments."""
+    """Return the prior predictive distribution of experiments.
+
+    levels : priors of noise levels that the model leaves open, by name; the others have the default one
+    """
     import pandas as pd
 
     flat = structure_of(model).model
-    unknowns = [*unknowns, *_open_levels(flat, experiments, unknowns)]
+    unknowns = [*unknowns, *_open_levels(flat, experiments, unknowns, levels)]
     drawn = draws_from_priors(unknowns, count, seed)
     failures: dict[int, str] = {}
     paths: dict[str, list[xr.Dataset]] = {e.name or "": [] for e in experiments}
@@ -137,16 +145,32 @@ def draw_prior_predictive_of(
     return PriorPredictive(flat.name, tuple(experiments), table, found, failures)
 
 
-def _open_levels(flat: FlatModel, experiments: Sequence[Experiment], unknowns: Sequence[Unknown]) -> list[Unknown]:
-    """Return levels of noise that the model leaves open and nobody named, with the default prior of posteriors."""
+def _open_levels(
+    flat: FlatModel,
+    experiments: Sequence[Experiment],
+    unknowns: Sequence[Unknown],
+    priors: Mapping[str, Prior | None],
+) -> list[Unknown]:
+    """Return levels of noise that the model leaves open and nobody named; refuse priors of others."""
     named = {u.target for u in unknowns if u.kind == "noise"}
+    opened = {
+        f"noise({name})": name
+        for name, output in flat.outputs.items()
+        if output.noise is None and output.distribution is None and name not in named
+    }
+    strange = [n for n in priors if n not in opened]
+    if strange:
+        raise EstimationError(
+            f"priors= names '{strange[0]}', which the model does not leave open; open are "
+            f"{', '.join(opened) or 'no noise levels'}."
+        )
     found = []
-    for name, output in flat.outputs.items():
+    for level, name in opened.items():
         measured = [e.measurements(name).values for e in experiments if name in e.outputs]
-        is_open = output.noise is None and output.distribution is None and name not in named
-        if is_open and measured and float(np.std(np.concatenate(measured))) > 0:
-            law = HalfCauchy(float(np.std(np.concatenate(measured))))
-            found.append(Unknown(f"noise({name})", "noise", name, None, law.scale, 0.0, np.inf, True, "", law))
+        spread = float(np.std(np.concatenate(measured))) if measured else 0.0
+        law = priors.get(level) or (HalfCauchy(spread) if spread > 0 else None)
+        if law is not None:
+            found.append(Unknown(level, "noise", name, None, 1.0, 0.0, np.inf, True, "", law))
     return found
 
 

@@ -23,8 +23,10 @@ import numpy as np
 from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
 from grisaille.estimation.density.log_density import LogDensity
-from grisaille.laws import HalfCauchy, JointLaw, Law
+from grisaille.laws import HalfCauchy, JointLaw, Law, MultivariateNormal, Prior
 
+Priors = Mapping[str, Prior | None] | Sequence[MultivariateNormal] | MultivariateNormal | None
+"""As users give them."""
 MAX_LISTED = 6
 """Unknowns that a refusal names."""
 
@@ -46,6 +48,20 @@ def level_priors(density: LogDensity, given: Mapping[str, Law]) -> dict[str, Law
     if improper:
         raise EstimationError(improper_refusal(improper))
     return found
+
+
+def split_level_priors(
+    priors: Priors, estimate: Sequence[object] | str | None
+) -> tuple[Priors, dict[str, Prior | None]]:
+    """Return priors without those of noise levels that are not named among the unknowns, and these.
+
+    Whether an estimator counts open levels among its unknowns is its own affair; a posterior always does.
+    """
+    if not isinstance(priors, Mapping):
+        return priors, {}
+    named = {str(getattr(e, "path", e)) for e in estimate} if isinstance(estimate, Sequence) else set()
+    levels = {n: p for n, p in priors.items() if str(n).startswith("noise(") and n not in named}
+    return {n: p for n, p in priors.items() if n not in levels}, levels
 
 
 def is_proper(unknown: Unknown, limits: tuple[float, float]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,10 +16,10 @@ import numpy as np
 from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
 from grisaille.estimation.curves.vectors import spread_over_elements
-from grisaille.estimation.density.criterion_kinds import why_no_density
+from grisaille.estimation.density.criterion_kinds import why_no_posterior
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.unknowns import prior_table, refuse_strangers
-from grisaille.laws import Law, MultivariateNormal, Prior
+from grisaille.laws import Law
 from grisaille.laws.law_content import refuse_no_prior
 from grisaille.memory import require_memory
 from grisaille.posteriors.chain import Chain, SamplingOptions
@@ -30,12 +30,11 @@ from grisaille.posteriors.laplace import metric_of_curvature
 from grisaille.posteriors.metric import Metric
 from grisaille.posteriors.posterior import SampledPosterior
 from grisaille.posteriors.posterior_draws import PosteriorDraws
-from grisaille.posteriors.proper_priors import describe_prior
+from grisaille.posteriors.proper_priors import Priors, describe_prior
 from grisaille.posteriors.sampling_progress import progress_of
 from grisaille.posteriors.target import PosteriorTarget, PosteriorTask, unknowns_inside
 from grisaille.structure.structure_cache import structure_of
 
-Priors = Mapping[str, Prior | None] | Sequence[MultivariateNormal] | MultivariateNormal | None
 MAX_FAILURES_LOOKED_AT = 20
 BYTES_OF_DRAW = 40
 """Of an unknown, in all places where a draw is kept."""
@@ -157,15 +156,9 @@ def posterior_task(
 
 def refuse_no_posterior(fit: Fitted) -> None:
     """Refuse a fit whose criterion is no likelihood of the data."""
-    refused = why_no_density(fit.method, "A posterior")
+    refused = why_no_posterior(fit.method)
     if refused:
         raise EstimationError(refused)
-    if fit.method.density.no_profiles:
-        raise EstimationError(
-            f"A posterior takes residuals to be independent, which the errors of this fit do not: "
-            f"fit.with_errors('plain').posterior() has that of independent ones, a noise model (gr.Disturbance, "
-            f"gr.KalmanML) that of correlated ones. [{type(fit.method).__name__}]"
-        )
     if not fit.estimate.is_likelihood:
         raise EstimationError("A posterior needs a likelihood, and the criterion of this fit is not one.")
 

@@ -12,6 +12,7 @@ from grisaille.estimation.fitted import Fitted
 from grisaille.experiment.experiment import Experiment
 from grisaille.laws import MultivariateNormal, Prior
 from grisaille.model.classes import Model
+from grisaille.posteriors.proper_priors import split_level_priors
 from grisaille.results.fitting import fit
 from grisaille.results.sampled import Posterior
 
@@ -59,7 +60,10 @@ def posterior(
     >>> found["k"]
     0.5007 ± 0.0016
     """
-    fitted = fit(model, experiments, estimate, method, guess, bounds, priors, local, progress)
+    listed = list(estimate) if estimate is not None and not isinstance(estimate, str) else estimate
+    believed, levels = split_level_priors(priors, listed)
+    fitted = fit(model, experiments, listed, method, guess, bounds, believed, local, progress)
     return fitted.posterior(
-        draws, chains, seed, tune=tune, acceptance=acceptance, store=store, executor=executor, progress=progress
-    )
+        draws, chains, seed, tune=tune, acceptance=acceptance, priors=levels or None, store=store, executor=executor,
+        progress=progress,
+    )  # fmt: skip

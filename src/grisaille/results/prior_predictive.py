@@ -9,6 +9,7 @@ from grisaille.estimators.fitting import checked_experiments, find_unknowns
 from grisaille.experiment.experiment import Experiment
 from grisaille.laws import MultivariateNormal, Prior
 from grisaille.model.classes import Model
+from grisaille.posteriors.proper_priors import split_level_priors
 from grisaille.posteriors.prior_predictive import PriorPredictive, draw_prior_predictive_of
 
 
@@ -51,5 +52,6 @@ def prior_predictive(
     """
     listed = list(estimate) if estimate is not None and not isinstance(estimate, str) else estimate
     data = checked_experiments(model, experiments)
-    unknowns = find_unknowns(model, data, listed, bounds=bounds, priors=priors, local=tuple(local))
-    return draw_prior_predictive_of(model, data, unknowns, draws, seed)
+    believed, levels = split_level_priors(priors, listed)
+    unknowns = find_unknowns(model, data, listed, bounds=bounds, priors=believed, local=tuple(local))
+    return draw_prior_predictive_of(model, data, unknowns, levels, draws, seed)

@@ -131,6 +131,18 @@ def why_no_density(method: Estimator, what: str = "A log-density") -> str:
     )
 
 
+def why_no_posterior(method: Estimator) -> str:
+    """Say why unknowns have no posterior, and what to do instead; empty where they have one."""
+    kind = method.density
+    if isinstance(kind, Likelihood) and kind.no_profiles:
+        return (
+            "A posterior takes residuals to be independent, which the errors of this fit do not: "
+            "fit.with_errors('plain').posterior() has that of independent ones, a disturbance (gr.KalmanML) makes them "
+            "correlated."
+        )
+    return why_no_density(method, "A posterior")
+
+
 def criterion_around(fit: Fitted, held: Sequence[str] = ()) -> ProfileCriterion:
     """Return what profiles walk on around a fit; ``held``: names of unknowns that will be given values."""
     refused = why_no_profiles(fit.method)
