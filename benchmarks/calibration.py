@@ -2,10 +2,10 @@
 
     θ* ~ prior,   y ~ p(y | θ*),   θ₁, …, θ_L ~ p(θ | y):   the rank of θ* among θ₁, …, θ_L is uniform on 0, …, L
 
-if, and only if in practice, likelihood, priors, Jacobians and sampler are all right (S. Talts, M. Betancourt, D. Simpson,
-A. Vehtari, A. Gelman, arXiv:1804.06788). Data come from closed forms written here, not from the package. Ranks are
-counted in ``BINS`` bins and compared by χ². For the extended filter, whose likelihood is an approximation, the table shows
-how far from uniform ranks are.
+if, and only if in practice, likelihood, priors, Jacobians and sampler are all right (S. Talts, M. Betancourt,
+D. Simpson, A. Vehtari, A. Gelman, arXiv:1804.06788). Data come from closed forms written here, not from the package.
+Ranks are counted in ``BINS`` bins and compared by χ². For the extended filter, whose likelihood is an approximation,
+the table shows how far from uniform ranks are.
 
     python benchmarks/calibration.py --runs 1000 --of output-error kalman
     python benchmarks/calibration.py --runs 200 --of weakly strongly

@@ -80,9 +80,9 @@ def test_more_and_fewer_draws_from_the_same_file(tmp_path: Path) -> None:
     longer = fit().posterior(executor="serial", store=path, **{**SMALL, "draws": 90})
     assert longer.draws.isel(draw=slice(60)).equals(undisturbed().draws)
     assert fit().posterior(executor="serial", store=path, **SMALL).draws.equals(undisturbed().draws)
-    with pytest.raises(gr.EstimationError, match="holds another study.*seed"):
+    with pytest.raises(gr.EstimationError, match=r"holds another study.*seed"):
         fit().posterior(executor="serial", store=path, **{**SMALL, "seed": 5})
-    with pytest.raises(gr.EstimationError, match="holds another study.*priors"):
+    with pytest.raises(gr.EstimationError, match=r"holds another study.*priors"):
         fit().posterior(executor="serial", store=path, priors={"a": gr.Normal(0.0, 2.0)}, **SMALL)
 
 

@@ -36,7 +36,7 @@ def within(draws: np.ndarray, expected: float) -> bool:
 def test_a_normal_law_has_its_mean_and_covariance() -> None:
     covariance, mean = np.array([[4.0, -0.019], [-0.019, 1e-4]]), np.array([3.0, -1.0])
     target = normal(covariance, mean)
-    metric = metric_of_curvature(target, mean + [1.0, 0.01], np.array([2.0, np.nan]), np.zeros(2, dtype=bool))
+    metric = metric_of_curvature(target, mean + np.array([1.0, 0.01]), np.array([2.0, np.nan]), np.zeros(2, dtype=bool))
     np.testing.assert_allclose(metric.centre, mean, atol=1e-8)
     np.testing.assert_allclose(metric.covariance, covariance, rtol=1e-6)
     draws, corrections = chains(target, metric)

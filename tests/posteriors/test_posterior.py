@@ -16,7 +16,6 @@ from scipy.stats import truncnorm
 import grisaille as gr
 from grisaille import der
 from grisaille.estimation.fitted import Fitted
-from grisaille.laws import Law
 from grisaille.posteriors.convergence import mcse_of_mean
 from grisaille.posteriors.judgement import trajectory_notes
 from grisaille.posteriors.posterior_draws import PosteriorDraws
@@ -169,7 +168,7 @@ def tank() -> Fitted:
 
 def test_the_target_has_exact_derivatives_and_contains_the_priors_of_levels() -> None:
     target = posterior_task(tank()).target()
-    at = target.unbounded.transforms.inner(target.unbounded.density.start) + [0.1, -0.2, 0.05, 0.3]
+    at = target.unbounded.transforms.inner(target.unbounded.density.start) + np.array([0.1, -0.2, 0.05, 0.3])
     value, slope = target.value_and_gradient(at)
     for k in range(4):
         h = 1e-4 * np.eye(4)[k]
@@ -351,4 +350,7 @@ def test_joint_priors_are_drawn_together() -> None:
     law = gr.MultivariateNormal(["a", "b"], [1.0, 2.0], [[1.0, 0.8], [0.8, 1.0]])
     found = gr.prior_predictive(Line(), LINE, ["a", "b"], draws=400, priors=law)
     assert np.corrcoef(found.parameters.T)[0, 1] == pytest.approx(0.8, abs=0.08)
-    assert not isinstance(law, Law)
+    fit = gr.fit(Line(), LINE, ["a", "b"], gr.OutputError(), priors=law)
+    with pytest.raises(gr.EstimationError, match="replaces that of 'a', which is part of a joint prior of a, b"):
+        posterior_task(fit, {"a": gr.Normal(0.0, 1.0)})
+    assert posterior_task(fit).target().describe_priors()["a"].startswith("MultivariateNormal(names=('a', 'b')")

@@ -173,7 +173,8 @@ def _together(laws: tuple[Law, ...]) -> tuple[Any, np.ndarray, np.ndarray, np.nd
     formulas = [ca.densify(ca.SX(symbolic_formula(law, x[k]))) for k, law in enumerate(laws)]
     slopes = [ca.densify(ca.gradient(formula, x[k])) for k, formula in enumerate(formulas)]
     function = ca.Function("priors", [x], [ca.vertcat(*formulas), ca.vertcat(*slopes)])
-    is_flat, by_log = (np.array(flags, dtype=bool) for flags in zip(*((w.is_flat, w.measure == "log") for w in laws)))
+    is_flat = np.array([w.is_flat for w in laws], dtype=bool)
+    by_log = np.array([w.measure == "log" for w in laws], dtype=bool)
     low, high = np.array([w.support for w in laws], dtype=float).T
     return function, is_flat, by_log, low, high
 

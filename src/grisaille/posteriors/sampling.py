@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -19,7 +19,7 @@ from grisaille.estimation.curves.vectors import spread_over_elements
 from grisaille.estimation.density.criterion_kinds import why_no_posterior
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.unknowns import prior_table, refuse_strangers
-from grisaille.laws import Law
+from grisaille.laws import JointLaw, Law
 from grisaille.laws.law_content import refuse_no_prior
 from grisaille.memory import require_memory
 from grisaille.posteriors.chain import Chain, SamplingOptions
@@ -150,6 +150,7 @@ def posterior_task(
     refuse_strangers(fit.estimate.unknowns, believed, "priors")
     refuse_strangers(fit.estimate.unknowns, ranges, "bounds")
     changed = [_changed(u, believed, ranges) for u in fit.estimate.unknowns]
+    _refuse_torn_priors(changed)
     inside = unknowns_inside(changed, fit.estimate.theta.tolist(), fit.estimate.limits)
     return PosteriorTask(fit.initial_model, fit.experiments, fit.method, inside, levels, fit)
 
@@ -186,6 +187,18 @@ def _changed(unknown: Unknown, priors: Mapping[str, Any], bounds: Mapping[str, t
             unknown = replace(unknown, lower=max(lower, 0.0) if positive else lower, upper=upper)
             break
     return unknown
+
+
+def _refuse_torn_priors(unknowns: Sequence[Unknown]) -> None:
+    """Refuse to replace a joint prior for some of its unknowns alone."""
+    own = {u.name: u.prior for u in unknowns}
+    for law in own.values():
+        torn = [n for n in law.names if own.get(n) is not law] if isinstance(law, JointLaw) else []
+        if torn:
+            raise EstimationError(
+                f"priors= replaces that of '{torn[0]}', which is part of a joint prior of {', '.join(law.names)}: give "
+                f"new ones to all of them."
+            )
 
 
 def find_metric(fit: Fitted, target: PosteriorTarget) -> Metric:

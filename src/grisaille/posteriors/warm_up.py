@@ -7,9 +7,9 @@ so many draws make of the identity (V. A. Marchenko, L. A. Pastur, 1967): with d
 
     S^w,      w = n/(n + κ),      κ = d + 5,
 
-which takes the metric so far as κ draws, in whatever units; by (n S + κ 1)/(n + κ) where n < 2d and S is nearly singular.
-A metric that fits is exact where a sample covariance has errors, so it stays. One that has been corrected is learned
-from every further window.
+which takes the metric so far as κ draws, in whatever units; by (n S + κ 1)/(n + κ) where n < 2d and S is nearly
+singular. A metric that fits is exact where a sample covariance has errors, so it stays. One that has been corrected is
+learned from every further window.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from grisaille.estimators.fitting import checked_experiments, find_unknowns
 from grisaille.experiment.experiment import Experiment
 from grisaille.laws import MultivariateNormal, Prior
 from grisaille.model.classes import Model
-from grisaille.posteriors.proper_priors import split_level_priors
 from grisaille.posteriors.prior_predictive import PriorPredictive, draw_prior_predictive_of
+from grisaille.posteriors.proper_priors import split_level_priors
 
 
 @checked
