@@ -111,8 +111,8 @@ def sampled(fit: gr.Fit, draws: int, seed: int, acceptance: float) -> Posterior:
     print(found)
     report_work(found, seconds)
     print(
-        f"   a gradient takes {1e6 * inside / gradients:.0f} µs, and {1e6 * (seconds - inside) / gradients:.0f} µs beside "
-        f"it"
+        f"   a gradient takes {1e6 * inside / gradients:.0f} µs, and what is beside it "
+        f"{1e6 * (seconds - inside) / gradients:.0f} µs"
     )
     return found
 
