@@ -60,14 +60,14 @@ def test_a_wrong_metric_is_corrected() -> None:
 def test_a_banana_is_explored_from_the_curvature_at_its_mode() -> None:
     target, start = banana(), np.array([0.1, -1.0])
     metric = metric_of_curvature(target, start, np.full(2, np.nan), np.zeros(2, dtype=bool))
-    draws, corrections = chains(target, metric, SamplingOptions(1000, 400, 0.9))
+    draws, corrections = chains(target, metric, SamplingOptions(600, 300, 0.9))
     x, y = draws[..., 0], draws[..., 1]
     assert corrections > 0
     assert within(x, 0.0) and within(x**2, 4.0) and within(y, 0.0) and within(y**2, 1 + 32 * BEND**2)
 
 
 def test_a_funnel_is_explored() -> None:
-    draws, _ = chains(funnel(), Metric(np.zeros(3), np.eye(3)), SamplingOptions(1000, 400, 0.9))
+    draws, _ = chains(funnel(), Metric(np.zeros(3), np.eye(3)), SamplingOptions(600, 300, 0.9))
     v = draws[..., 0]
     assert within(v, 0.0) and within(v**2, 2.25) and within(draws[..., 1], 0.0)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import warnings
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy.integrate import quad
 from scipy.stats import truncnorm
 
@@ -313,6 +316,19 @@ def test_arviz_takes_it(tmp_path: Path) -> None:
     np.testing.assert_allclose(summary["ess_bulk"].astype(float), found.table["ess_bulk"], rtol=0.02)
     found.save(tmp_path / "line.nc")
     assert set(az.from_netcdf(tmp_path / "line.nc")["posterior"].data_vars) == {"a", "b"}
+
+
+def test_newer_arviz_takes_a_data_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version 1 has no InferenceData: it takes xarray's DataTree with the same groups."""
+    arviz = ModuleType("arviz")
+    arviz.__dict__["InferenceData"] = xr.DataTree  # a name that version 1 keeps
+    monkeypatch.setitem(sys.modules, "arviz", arviz)
+    tree = line().to_arviz()
+    assert isinstance(tree, xr.DataTree) and tree["posterior"].to_dataset().equals(line().draws)
+    assert set(tree["sample_stats"].data_vars) >= {"diverging", "lp", "energy", "n_steps"}
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    with pytest.raises(gr.EstimationError, match=r"ArviZ is not installed .*pip install 'grisaille\[bayes\]'"):
+        line().to_arviz()
 
 
 def test_predictions_of_a_linear_model_are_its_normal_law() -> None:

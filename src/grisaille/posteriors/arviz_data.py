@@ -24,8 +24,10 @@ def arviz_data(posterior: SampledPosterior) -> Any:
             f"ArviZ is not installed ({error}): pip install 'grisaille[bayes]'. posterior.table and posterior.plot() "
             f"need nothing, posterior.draws has the draws."
         ) from error
-    if hasattr(arviz, "InferenceData"):
-        return arviz.InferenceData(**groups)
     import xarray as xr
 
+    kind = getattr(arviz, "InferenceData", None)
+    # in version 1 the name stands for a DataTree
+    if kind is not None and not (hasattr(xr, "DataTree") and issubclass(kind, xr.DataTree)):
+        return kind(**groups)
     return xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
