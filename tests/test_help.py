@@ -15,12 +15,14 @@ from grisaille.assessment.diagnosis import Diagnosis
 from grisaille.assessment.profile import Profile
 from grisaille.assessment.sensitivity import Sensitivity
 from grisaille.assessment.surface import CostSurface
+from grisaille.posteriors.prior_predictive import PriorPredictive
 from grisaille.problem.folder import Problem
 from grisaille.results.bootstrap import Bootstrap
 from grisaille.results.comparison import Comparison
 from grisaille.results.log_density import DensityFunction, UnboundedDensity
 from grisaille.results.monte_carlo import MonteCarlo
 from grisaille.results.multistart import Multistart
+from grisaille.results.sampled import Posterior
 from grisaille.results.validation import Validation
 from grisaille.simulation.simulation_options import SimulationOptions
 
@@ -28,11 +30,12 @@ ANSWERS = (gr.Fit, gr.Analysis, gr.WellPosedness)
 """Classes of which nobody makes one."""
 WITH_METHODS = (
     gr.Fit, gr.Model, gr.Experiment, gr.Simulator, gr.Analysis, gr.WellPosedness, Bootstrap, Comparison, CostSurface,
-    DensityFunction, Diagnosis, MonteCarlo, Multistart, Problem, Profile, Sensitivity, UnboundedDensity, Validation,
+    DensityFunction, Diagnosis, MonteCarlo, Multistart, Posterior, PriorPredictive, Problem, Profile, Sensitivity,
+    UnboundedDensity, Validation,
 )  # fmt: skip
 EXAMPLES = (
     gr.simulate, gr.Simulator, gr.evaluate, gr.log_density, gr.sensitivity, gr.compare, gr.load,
-    gr.multistart, gr.monte_carlo, gr.bootstrap,
+    gr.multistart, gr.monte_carlo, gr.bootstrap, gr.posterior, gr.prior_predictive,
     gr.Model, gr.Experiment, gr.OutputError, gr.KalmanML, gr.SimulatedPEM, gr.Collocation,
 )  # fmt: skip
 """They go on from the one of ``gr.fit``."""

@@ -12,7 +12,7 @@ from study.examples import METHOD, PLAN, SERIAL, Line, line_study
 import grisaille as gr
 from grisaille.errors import EstimationError
 from grisaille.problem.study_file import read_store
-from grisaille.study.header import _chosen
+from grisaille.study.header import describe_method
 from grisaille.study.store import Store
 from grisaille.study.study_task import RunAnswer
 
@@ -112,13 +112,15 @@ def test_a_multistart_resumes_and_grows(tmp_path: Path) -> None:
     assert few.table["p"].tolist() == many.table["p"].tolist()[:3]
 
 
-def test_methods_are_known_by_the_options_that_were_chosen() -> None:
+def test_methods_are_known_by_the_options_that_weredescribe_method() -> None:
     """An option that comes with a later version does not make older stores strangers."""
-    assert _chosen(gr.Collocation()) == "Collocation(criterion='laplace')"
-    assert _chosen(gr.Collocation(debias=True)) == "Collocation(criterion='amle', debias=True)"
-    assert _chosen(gr.Collocation(criterion="ipda", knots=[1.0])) == "Collocation(criterion='ipda', knots=(1.0,))"
-    assert _chosen(gr.OutputError(rtol=gr.OutputError().rtol)) == "OutputError()"
-    assert _chosen(gr.OutputError(compiled=True)) == "OutputError()"
+    assert describe_method(gr.Collocation()) == "Collocation(criterion='laplace')"
+    assert describe_method(gr.Collocation(debias=True)) == "Collocation(criterion='amle', debias=True)"
+    assert (
+        describe_method(gr.Collocation(criterion="ipda", knots=[1.0])) == "Collocation(criterion='ipda', knots=(1.0,))"
+    )
+    assert describe_method(gr.OutputError(rtol=gr.OutputError().rtol)) == "OutputError()"
+    assert describe_method(gr.OutputError(compiled=True)) == "OutputError()"
 
 
 def test_stores_that_name_interpreted_runs_go_on(tmp_path: Path) -> None:

@@ -41,7 +41,8 @@ def disagreements(found: Mapping[str, Convergence], chains: int) -> list[str]:
             f"(draws=, tune=), or look at posterior.plot() for parts that chains do not leave."
         )
     wanted = MIN_EFFECTIVE_DRAWS * chains
-    few = {n: min(c.ess_bulk, c.ess_tail) for n, c in found.items() if not min(c.ess_bulk, c.ess_tail) >= wanted}
+    sizes = {n: float(np.nan_to_num(min(c.ess_bulk, c.ess_tail))) for n, c in found.items()}
+    few = {n: size for n, size in sizes.items() if size < wanted}
     if few:
         smallest = sorted(few, key=lambda n: few[n])[:MAX_NAMED]
         listed = ", ".join(f"{few[n]:.0f} for {n}" for n in smallest) + (" and others" if len(few) > MAX_NAMED else "")

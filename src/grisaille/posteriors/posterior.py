@@ -14,7 +14,7 @@ from grisaille.errors import ArgumentError, EstimationError
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.printing.printed_value import Value
 from grisaille.estimation.uncertainty import correlation_of
-from grisaille.model.names import suggestion
+from grisaille.model.names import nearest, suggestion
 from grisaille.posteriors.convergence import Convergence, convergence_of
 from grisaille.posteriors.judgement import disagreements, trajectory_notes
 from grisaille.posteriors.posterior_draws import PosteriorDraws
@@ -202,8 +202,10 @@ class SampledPosterior:
         from grisaille.posteriors.posterior_plots import draw_posterior
 
         chosen = list(self.names)[:8] if names is None else [names] if isinstance(names, str) else list(names)
-        for name in chosen:
-            self._place(name)
+        strange = [n for n in chosen if n not in self.names]
+        if strange or not chosen:
+            what = f"holds {strange[0]!r}" if strange else "is empty"
+            raise ArgumentError(f"plot(): names {what}; give some of {', '.join(self.names)}.")
         return draw_posterior(self, chosen, ax)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -242,7 +244,6 @@ class SampledPosterior:
 
     def _place(self, name: str) -> int:
         if name not in self.names:
-            raise ArgumentError(
-                f"The posterior has no {name!r}; it has {', '.join(self.names)}. {suggestion(str(name), self.names)}"
-            )
+            close = f" {suggestion(name, self.names)}" if isinstance(name, str) and nearest(name, self.names) else ""
+            raise EstimationError(f"The posterior has no {name!r}; it has {', '.join(self.names)}.{close}")
         return self.names.index(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,14 +25,14 @@ MAX_RANGE = 5.0
 
 
 def draw_prior_predictive(
-    found: PriorPredictive, outputs: Sequence[str] | str | None = None, ax: Canvas | None = None
+    found: PriorPredictive, outputs: str | Iterable[str] | None = None, ax: Canvas | None = None
 ) -> Figure:
     """Draw a panel for each experiment and output that is measured."""
-    wanted = [outputs] if isinstance(outputs, str) else outputs
+    wanted = [outputs] if isinstance(outputs, str) else None if outputs is None else [str(o) for o in outputs]
     pairs = [(e, o) for e in found.experiments for o in e.outputs if wanted is None or o in wanted]
     if not pairs:
         known = ", ".join(dict.fromkeys(o for e in found.experiments for o in e.outputs))
-        raise ArgumentError(f"No experiment measures {', '.join(wanted or ())}; measured are {known}.")
+        raise ArgumentError(f"plot(): outputs holds {wanted!r}, which no experiment measures; give some of {known}.")
     title = f"{found.model_name}: {len(found.parameters)} draws from the priors"
     figure, axes = panels(ax, len(pairs), size=(8, 2.4 * len(pairs) + 0.6), title=title)
     for panel, (experiment, output) in zip(axes[:, 0], pairs, strict=True):

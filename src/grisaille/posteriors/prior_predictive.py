@@ -7,7 +7,7 @@ that explode, measured values that no draw comes near.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -73,7 +73,7 @@ class PriorPredictive:
             rows.append((experiment.name, output, len(values), len(values) - below - above, below, above))
         return rows
 
-    def plot(self, outputs: Sequence[str] | str | None = None, *, ax: Canvas | None = None) -> Figure:
+    def plot(self, outputs: str | Iterable[str] | None = None, *, ax: Canvas | None = None) -> Figure:
         """Plot the central 50 % and 95 % of the draws, some of them, and the measurements.
 
         Parameters

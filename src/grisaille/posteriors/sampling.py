@@ -176,9 +176,12 @@ def _changed(unknown: Unknown, priors: Mapping[str, Any], bounds: Mapping[str, t
             break
     for name in (unknown.name, base):
         if name in bounds:
-            low, high = bounds[name]
-            lower = -np.inf if low is None else float(low)
-            upper = np.inf if high is None else float(high)
+            try:
+                low, high = bounds[name]
+                lower = -np.inf if low is None else float(low)
+                upper = np.inf if high is None else float(high)
+            except (TypeError, ValueError):
+                raise EstimationError(f"The bounds of '{name}' are {bounds[name]!r}; give (low, high).") from None
             if not lower < upper:
                 raise EstimationError(
                     f"The bounds of '{name}' are ({lower:g}, {upper:g}): the first must be below the second."

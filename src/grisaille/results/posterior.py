@@ -56,7 +56,7 @@ def posterior(
     --------
     With the tank and the data of ``help(gr.fit)``:
 
-    >>> found = gr.posterior(Tank(), data, ["k", "q"], draws=200, tune=200)
+    >>> found = gr.posterior(Tank(), data, ["k", "q"], draws=200, tune=100, chains=2)
     >>> found["k"]
     0.5007 ± 0.0016
     """
