@@ -50,13 +50,12 @@ class PosteriorTarget:
         if not self._levels or found.failure:
             return found.log_density, found.gradient
         value, gradient = found.log_density, found.gradient
-        slopes = self.unbounded.transforms.jacobian(xi)[0]
         for k, law in self._levels:
             ell, slope, _ = log_prior(law, float(found.theta[k]))
             if law.measure == "log":
                 ell, slope = ell - float(np.log(found.theta[k])), slope - 1 / float(found.theta[k])
             value += ell
-            gradient[k] += slope * slopes[k]
+            gradient[k] += slope * found.slopes[k]
         return value, gradient
 
     def failure(self, xi: np.ndarray) -> str:

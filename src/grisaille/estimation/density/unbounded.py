@@ -22,12 +22,14 @@ class UnboundedValue:
 
     theta : the unknowns there
     gradient : by ξ; NaN where there is none, or it was not asked for
+    slopes : dθ/dξ
     failure : why there is no density, in words; empty where there is one
     """
 
     theta: np.ndarray
     log_density: float
     gradient: np.ndarray
+    slopes: np.ndarray
     failure: str = ""
 
 
@@ -43,18 +45,18 @@ class Unbounded:
         """Return the log-density at ξ, which need not be finite."""
         missing = np.full(len(xi), np.nan)
         if not np.isfinite(xi).all():
-            return UnboundedValue(missing, -np.inf, missing, "a coordinate is not finite")
+            return UnboundedValue(missing, -np.inf, missing, missing, "a coordinate is not finite")
         theta = self.transforms.outer(xi)
         slopes, logarithm, bend = self.transforms.jacobian(xi)
         found = self.density.value(theta, derivatives)
         if found.failure:
-            return UnboundedValue(theta, -np.inf, missing, found.failure)
+            return UnboundedValue(theta, -np.inf, missing, slopes, found.failure)
         value = found.log_density + logarithm
         if len(self._by_log):
             value -= float(np.log(theta[self._by_log]).sum())
         if found.gradient is None:
-            return UnboundedValue(theta, value, missing)
+            return UnboundedValue(theta, value, missing, slopes)
         gradient = found.gradient * slopes + bend
         if len(self._by_log):
             gradient[self._by_log] -= slopes[self._by_log] / theta[self._by_log]
-        return UnboundedValue(theta, value, gradient)
+        return UnboundedValue(theta, value, gradient, slopes)
