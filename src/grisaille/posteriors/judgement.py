@@ -47,8 +47,8 @@ def disagreements(found: Mapping[str, Convergence], chains: int) -> list[str]:
         smallest = sorted(few, key=lambda n: few[n])[:MAX_NAMED]
         listed = ", ".join(f"{few[n]:.0f} for {n}" for n in smallest) + (" and others" if len(few) > MAX_NAMED else "")
         said.append(
-            f"few effective draws: {listed}, where quantiles need {wanted}. Draw more: draws={_more(few, wanted)} "
-            f"times as many would do."
+            f"few effective draws: {listed}, where quantiles need {wanted}. About {_more(few, wanted)} "
+            f"times as many draws= would do."
         )
     return said
 

@@ -2,8 +2,9 @@
 
     p(y | data) = (1/D) Σ_d p(y | θ_d),      θ_d draws from the posterior
 
-For output error p(y | θ) is the simulation with the noise or the law of the output around it. For filters it is normal
-with the mean and the variance that the filter gives for the horizon, its state included. Bands are quantiles of the
+For output error p(y | θ) is the simulation with the noise or the law of the output around it; for collocation, which
+follows what disturbances did, a realization of them is drawn for each θ_d. For filters it is normal with the mean and
+the variance that the filter gives for the horizon, its state included. Bands are quantiles of the
 mixture, found by bisection; variables that are not measured have the spread of their simulations alone.
 
 Not in the bands: starts of a new record that were found from its first samples, and what the model leaves out.
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.bound_experiment.bound_experiment import known_starts
 from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.missing import missing_ability_error
 from grisaille.estimation.fitted import Fitted
@@ -26,13 +28,17 @@ from grisaille.estimation.predictions.law_bands import mixture_quantile
 from grisaille.estimation.quantities import STATISTICS
 from grisaille.experiment.times.dating import clock_of, with_dates
 from grisaille.model.flat import FlatModel
+from grisaille.simulation.assertions import without_assertions
 from grisaille.simulation.measurement_noise import evaluate_along, law_along
+from grisaille.simulation.simulate import simulate
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.structure_cache import structure_of
+from grisaille.study.seeds import run_seed
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from grisaille.estimation.starts.record_starts import ContinuedRecord
     from grisaille.experiment.experiment import Experiment
     from grisaille.posteriors.posterior import SampledPosterior
 
@@ -56,25 +62,54 @@ def posterior_predictive(
     fits = [with_values(fit, dict(zip(posterior.names, row.tolist(), strict=True))) for row in chosen]
     if fit.method.ahead is not None:
         on = (begun if horizon is not None else replace(begun, carried=None)).following(fit)
-        ahead = on.method.ahead
-        assert ahead is not None
-        far = np.inf if horizon is None else horizon
-        paths = [ahead.predict(f, on.experiment, far) for f in fits]
-        names = [str(n) for n in paths[0].data_vars]
-        blocks = {n: _of_normals(np.stack([p[n].values for p in paths]), level) for n in names}
-        first, where, how = paths[0], on.experiment, on.how
+        where, first, blocks = on.experiment, *_filtered(fits, on, np.inf if horizon is None else horizon, level)
     else:
         if horizon is not None and not (isinstance(horizon, float) and np.isposinf(horizon)):
             raise missing_ability_error(fit.method, "ahead")
-        where, how = begun.experiment, begun.how
-        paths = [f.simulated(where) for f in fits]
-        first = paths[0]
-        names = [str(n) for n in first.data_vars if first[n].dims == ("time",)]
-        blocks = {n: _measured(fits, where, paths, n, level) for n in names}
-    data: dict[str, Any] = {n: (("statistic", "time"), blocks[n], first[n].attrs) for n in names}
-    about = {"experiment": where.name or "", "level": level, "draws": len(fits), "start": how}
+        where, first, blocks = begun.experiment, *_simulated(fits, begun.experiment, level)
+    data: dict[str, Any] = {n: (("statistic", "time"), block, first[n].attrs) for n, block in blocks.items()}
+    about = {"experiment": where.name or "", "level": level, "draws": len(fits), "start": begun.how}
     found = xr.Dataset(data, {"statistic": list(STATISTICS), "time": first["time"]}, about)
     return with_dates(with_kind(found, "all"), where)
+
+
+def _filtered(
+    fits: Sequence[Fitted], on: ContinuedRecord, horizon: Horizon, level: float
+) -> tuple[xr.Dataset, dict[str, np.ndarray]]:
+    """Return one of the predictions of a filter, and the mixture of all of them, (4, times) by name."""
+    ahead = on.method.ahead
+    assert ahead is not None
+    paths = [ahead.predict(f, on.experiment, horizon) for f in fits]
+    moments = {str(n): np.stack([p[n].values for p in paths]) for n in paths[0].data_vars}
+    return paths[0], {n: _of_normals(m, level) for n, m in moments.items()}
+
+
+def _simulated(
+    fits: Sequence[Fitted], experiment: Experiment, level: float
+) -> tuple[xr.Dataset, dict[str, np.ndarray]]:
+    """Return one of the simulations of an experiment, and the mixture of all of them, (4, times) by name.
+
+    Disturbances are drawn where the method follows what they do; where it holds them at zero, so do its predictions.
+    """
+    method = fits[0].method
+    follows = method.states is not None and method.states.follow_data
+    is_disturbed = follows and bool(structure_of(fits[0].initial_model).model.disturbances)
+    paths = [_disturbed(f, experiment, d) if is_disturbed else f.simulated(experiment) for d, f in enumerate(fits)]
+    names = [str(n) for n in paths[0].data_vars if paths[0][n].dims == ("time",)]
+    return paths[0], {n: _measured(fits, experiment, paths, n, level) for n in names}
+
+
+def _disturbed(fit: Fitted, experiment: Experiment, number: int) -> xr.Dataset:
+    """Return a simulation with one realization of the disturbances."""
+    signals, hold = experiment.input_signals()
+    values, starts = fit._values_for(experiment.name or "")
+    scales = {f"scale({u.target})": v for u, v in fit._pairs() if u.kind == "scale"}
+    path = simulate(
+        without_assertions(fit.initial_model), experiment.grid(), signals,
+        {**experiment.constants, **values, **scales}, {**known_starts(experiment), **starts}, hold=hold,
+        realizations=1, seed=run_seed(0, number),
+    )  # fmt: skip
+    return path.isel(realization=0, drop=True)
 
 
 def spread_evenly(flat: np.ndarray, count: int) -> np.ndarray:
@@ -110,7 +145,8 @@ def _measured(
 
 def noise_along(fit: Fitted, experiment: Experiment, path: xr.Dataset, name: str, flat: FlatModel) -> np.ndarray:
     """Return the standard deviation of the noise of an output along a simulation; zero where it has none."""
-    level, formula = fit.estimate.noise.get(name), flat.outputs[name].noise
+    known = {**fit.estimate.noise, **{u.target: v for u, v in fit._pairs() if u.kind == "noise"}}
+    level, formula = known.get(name), flat.outputs[name].noise
     if level is not None:
         return np.full(path.sizes["time"], level)
     if formula is None:
