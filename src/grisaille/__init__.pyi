@@ -83,6 +83,8 @@ from grisaille.results.loading import load as load
 from grisaille.results.log_density import log_density as log_density
 from grisaille.results.monte_carlo import monte_carlo as monte_carlo
 from grisaille.results.multistart import multistart as multistart
+from grisaille.results.posterior import posterior as posterior
+from grisaille.results.prior_predictive import prior_predictive as prior_predictive
 from grisaille.simulation.simulate import simulate as simulate
 from grisaille.simulation.simulator import Simulator as Simulator
 from grisaille.structure.analysis import Analysis as Analysis, analyze as analyze

@@ -116,16 +116,31 @@ def log_density_of(method: Estimator, problem: EstimationProblem, fit: Fitted | 
     return kind.of(problem, fit if fit is not None and _is_of_the_same(fit, method, problem) else None)
 
 
-def why_no_density(method: Estimator) -> str:
-    """Say why there is no log-density, and by which method there is one; empty where there is."""
+def why_no_density(method: Estimator, what: str = "A log-density") -> str:
+    """Say why there is no log-density, and by which method there is one; empty where there is.
+
+    what : begins the sentence
+    """
     kind = method.density
     if isinstance(kind, Likelihood):
         return ""
     because = f" with {kind.because}" if kind.because != Objective.because else ""
     return (
-        f"A log-density needs a likelihood, and the criterion of gr.{type(method).__name__}{because} is none: use "
+        f"{what} needs a likelihood, and the criterion of gr.{type(method).__name__}{because} is none: use "
         f"{kind.instead or 'gr.OutputError(), gr.KalmanML() or gr.Collocation()'}."
     )
+
+
+def why_no_posterior(method: Estimator) -> str:
+    """Say why unknowns have no posterior, and what to do instead; empty where they have one."""
+    kind = method.density
+    if isinstance(kind, Likelihood) and kind.no_profiles:
+        return (
+            "A posterior takes residuals to be independent, which the errors of this fit do not: "
+            "fit.with_errors('plain').posterior() has that of independent ones, a disturbance (gr.KalmanML) makes them "
+            "correlated."
+        )
+    return why_no_density(method, "A posterior")
 
 
 def criterion_around(fit: Fitted, held: Sequence[str] = ()) -> ProfileCriterion:
