@@ -1,0 +1,226 @@
+"""The particle filter of one model and one record.
+
+An estimate of the likelihood without bias: E exp(log L̂) = L for the model as it is stepped, whatever the number of
+particles and the proposals. Its logarithm is too small by half its variance in the mean. With the same seed the same
+random numbers are drawn at all values of the unknowns, and particles are drawn again in an order in which neighbours are
+alike (gr_resample.h), so that log L̂ is nearly smooth.
+
+References: N. J. Gordon, D. J. Salmond, A. F. M. Smith, IEE Proc. F 140 (1993) 107; P. Del Moral, Feynman–Kac Formulae
+(2004), section 7.4 (no bias); A. Doucet, S. Godsill, C. Andrieu, Stat. Comput. 10 (2000) 197 (proposals by
+linearisation); M. Gerber, N. Chopin, J. R. Stat. Soc. B 77 (2015) 509 (order).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self, TypeAlias
+
+import numpy as np
+
+from grisaille.bound_experiment.discretisation import Discretisation
+from grisaille.compilation.particles import (
+    ParticleAnswer,
+    ParticleCode,
+    ParticleRecord,
+    ParticleRun,
+    Walk,
+    particle_lanes,
+    run_particles,
+)
+from grisaille.compilation.particles.particle_task import MeasurementLaws
+from grisaille.disturbance import Purpose, stream_key
+from grisaille.disturbance.duals import Floats
+from grisaille.disturbance.stochastic_model import StochasticModel
+from grisaille.errors import EstimationError
+from grisaille.experiment.record_cells import MeasuredRecord, RecordCells
+from grisaille.filtering.filter import Derivatives, Filter, FilterPoint, FilterStates
+from grisaille.filtering.kalman import Likelihood
+from grisaille.filtering.particles.particle_formulas import particle_formulas
+from grisaille.filtering.particles.particle_start import particle_start, root_of
+from grisaille.filtering.particles.particle_steps import ParticleSteps
+from grisaille.filtering.passes import stages_of
+
+Proposal: TypeAlias = Literal["auto", "bootstrap", "guided"]
+
+
+@dataclass(frozen=True)
+class ParticleOptions:
+    """How many particles are drawn and how."""
+
+    particles: int = 1000
+    seed: int = 1
+    proposal: Proposal = "auto"
+    substeps: int | Literal["auto"] = "auto"
+    initial_covariance: Any = "first-sample"
+    clips: bool = False
+    """Whether states are kept inside the bounds that their variables declare."""
+
+
+LawsOf: TypeAlias = Callable[[Floats, Floats, Floats], MeasurementLaws | None]
+"""(times, signals at samples, q) → the laws of outputs that are not normal"""
+
+
+class ParticleFilter(Filter):
+    """Many simulated states, weighed by the measurements.
+
+    nominal : sizes of the plant's states
+    further : observed names that laws need beside the outputs
+    laws : of outputs that are not normal, which ``by_law`` marks
+    """
+
+    derivatives: ClassVar[Derivatives] = None
+
+    def __init__(
+        self, model: StochasticModel, record: MeasuredRecord, options: ParticleOptions, nominal: Floats,
+        by_law: Floats | None = None, further: tuple[str, ...] = (), laws: LawsOf | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(model, record)
+        self.options, self.further, self.laws = options, further, laws
+        self.by_law = np.zeros(len(model.outputs), dtype=bool) if by_law is None else np.asarray(by_law, dtype=bool)
+        self.plant_nominal, self.steps, self.seed = nominal, ParticleSteps((), 0, False), options.seed
+        self._records: dict[bytes, ParticleRecord] = {}
+
+    @property
+    def name(self) -> str:
+        return "particle filter"
+
+    @cached_property
+    def formulas(self) -> Any:
+        return particle_formulas(self.model, self.further)
+
+    def code(self, guided: bool) -> ParticleCode:
+        """Return the compiled functions, made once for a model."""
+        key = "particle code", self.further, guided
+        return self.model.cached_value(key, lambda: ParticleCode(self.formulas, guided))
+
+    @property
+    def can_guide(self) -> bool:
+        """Whether anything random happens between samples that a linearisation can see."""
+        return bool(self.formulas.v.numel())
+
+    def with_steps(self, steps: Discretisation, at: Callable[[], FilterPoint]) -> ParticleFilter:
+        assert isinstance(steps, ParticleSteps), f"{steps} are no steps of a particle filter"
+        made = copy.copy(self)
+        made.steps, made._records = steps, {}
+        return made
+
+    def with_seed(self, seed: int) -> Self:
+        """Return the filter with other random numbers."""
+        made = copy.copy(self)
+        made.seed = seed
+        return made
+
+    def with_record(self, record: MeasuredRecord) -> Self:
+        made = super().with_record(record)
+        made._records = {}
+        return made
+
+    def choose_steps(
+        self, at: FilterPoint, count: int | str, known: Discretisation | None, values: str
+    ) -> ParticleSteps:
+        from grisaille.filtering.particles.pilot import choose_particle_steps
+
+        return choose_particle_steps(self, at.plain, count, known)
+
+    def start_moments(self, at: FilterPoint) -> tuple[Floats, Floats]:
+        times, cells = self.record.times, self.cells(at.q)
+        interval = float(times[1] - times[0]) if len(times) > 1 else 0.0
+        u = cells.at(np.zeros(1))[1][0, 0] if len(cells.lengths) else cells.end
+        kind = self.options.initial_covariance
+        return particle_start(self.model, kind, float(times[0]), u, at.q, at.start.x[0], at.start.z[0], interval)
+
+    def run(
+        self, at: FilterPoint, wants: frozenset[str] = frozenset(), walk: Walk | None = None,
+        inflation: Floats | None = None,
+    ) -> ParticleAnswer:  # fmt: skip
+        """Return one pass over the record.
+
+        wants : ``"moments"``, ``"paths"``, ``"errors"`` beside the likelihood
+        inflation : in place of that of the steps
+        """
+        steps, code = self.steps, self.code(self.steps.guided)
+        mean, P = self.start_moments(at)
+        s = self._carried(mean, at.start.z[0])
+        root = root_of(P)
+        if not self.can_guide and not root.shape[1] and walk is None:
+            root = np.zeros((len(P), 0))
+        carried_root = np.zeros((len(s), root.shape[1]))
+        carried_root[: len(P)] = root
+        library = code.library
+        abreast = particle_lanes(library)
+        if inflation is None:
+            inflation = np.array(steps.inflation) if steps.inflation else np.zeros(self.record.y.shape)
+        laws = None
+        if self.laws is not None and self.by_law.any():
+            laws = self.laws(*self.at_samples(self.cells(at.q)), at.q)
+        run = ParticleRun(
+            -(-steps.particles // abreast) * abreast, at.q, self._nominal, s, carried_root,
+            stream_key(self.seed, Purpose.PARTICLES, self.record.name), steps.guided, inflation, laws, walk, self._limits,
+            wants,
+        )  # fmt: skip
+        return run_particles(library, self.prepared(at.q), run, self.model.n)
+
+    def log_likelihood(self, at: FilterPoint) -> Likelihood:
+        answer = self.run(at)
+        y, n = self.record.y, len(at.dq)
+        innovations = np.where(np.isnan(y), np.nan, y - answer.predicted)
+        value = float(answer.terms.sum()) if answer.failed == -1 else -np.inf
+        return Likelihood(
+            value, np.zeros(n), np.zeros((n, n)), innovations, answer.variance, np.zeros((len(y), n, y.shape[1])),
+            int(np.isfinite(y).sum()), answer.failed,
+        )  # fmt: skip
+
+    def states(self, at: FilterPoint) -> FilterStates | Likelihood:
+        answer = self.run(at, frozenset({"moments"}))
+        if answer.failed != -1:
+            return self.log_likelihood(at)
+        assert answer.mean is not None and answer.covariance is not None
+        n, nz = self.model.n, int(self.model.z.numel())
+        return FilterStates(answer.mean[:, :n], answer.covariance, z=answer.mean[:, n : n + nz] if nz else None)
+
+    def prepared(self, q: Floats) -> ParticleRecord:
+        """Return the record on cells with the steps of this filter; kept while signals stay."""
+        cells = self.cells(q)
+        key = b"".join(np.ascontiguousarray(a).tobytes() for a in (cells.bounds, cells.coefficients, cells.end))
+        found = self._records.get(key)
+        if found is None:
+            found = self._prepare(cells)
+            self._records = {key: found}
+        return found
+
+    def _prepare(self, cells: RecordCells) -> ParticleRecord:
+        steps = np.array(self.steps.substeps, dtype=np.int64)
+        if len(steps) == 1:
+            steps = np.repeat(steps, len(cells.lengths))
+        signals = np.concatenate([cells.at(np.zeros(1))[1][:, 0], cells.end[None]])
+        weights = np.where(self.record.weights > 0, self.record.weights, 1.0)
+        return ParticleRecord(
+            cells.bounds, stages_of(cells, steps), steps, signals, cells.sample_at, self.record.y, 1 / weights, self.by_law
+        )
+
+    @cached_property
+    def _nominal(self) -> Floats:
+        sizes = np.ones(int(self.formulas.s.numel()))
+        sizes[: len(self.plant_nominal)] = self.plant_nominal
+        return sizes
+
+    def _carried(self, x: Floats, z: Floats) -> Floats:
+        s = np.zeros(int(self.formulas.s.numel()))
+        s[: len(x)], s[len(x) : len(x) + len(z)] = x, z
+        return s
+
+    @cached_property
+    def _limits(self) -> tuple[Floats, Floats] | None:
+        """Lowest and highest states by the bounds of their variables."""
+        if not self.options.clips:
+            return None
+        variables, n = self.model.structure.model.variables, int(self.formulas.s.numel())
+        low, high = np.full(n, -np.inf), np.full(n, np.inf)
+        for k, name in enumerate(self.model.names[: self.model.nx]):
+            bounds = getattr(variables.get(name), "bounds", None)
+            if bounds is not None:
+                low[k], high[k] = (b if b is not None else default for b, default in zip(bounds, (-np.inf, np.inf)))
+        return low, high
