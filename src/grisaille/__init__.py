@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from grisaille.estimators.fitting import evaluate
     from grisaille.estimators.kalman_ml.kalman_ml import KalmanML
     from grisaille.estimators.output_error.output_error import OutputError
+    from grisaille.estimators.particle_ml.particle_ml import ParticleML
     from grisaille.estimators.simulated_pem.simulated_pem import SimulatedPEM
     from grisaille.experiment.experiment import Experiment
     from grisaille.modelica.reading import read_modelica
@@ -120,6 +121,7 @@ __all__ = [
     "Output",
     "OutputError",
     "Parameter",
+    "ParticleML",
     "Potential",
     "SimulatedPEM",
     "SimulationError",
@@ -193,6 +195,7 @@ _LAZY = {
     "Fit": "grisaille.results.fit",
     "KalmanML": "grisaille.estimators.kalman_ml.kalman_ml",
     "OutputError": "grisaille.estimators.output_error.output_error",
+    "ParticleML": "grisaille.estimators.particle_ml.particle_ml",
     "SimulatedPEM": "grisaille.estimators.simulated_pem.simulated_pem",
     "Simulator": "grisaille.simulation.simulator",
     "WellPosedness": "grisaille.structure.descriptor.well_posedness",

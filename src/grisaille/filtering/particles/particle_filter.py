@@ -13,24 +13,25 @@ linearisation); M. Gerber, N. Chopin, J. R. Stat. Soc. B 77 (2015) 509 (order).
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from grisaille.bound_experiment.discretisation import Discretisation
 from grisaille.compilation.particles import (
     ParticleAnswer,
     ParticleCode,
+    ParticleFormulas,
     ParticleRecord,
     ParticleRun,
     Walk,
     particle_lanes,
     run_particles,
 )
-from grisaille.compilation.particles.particle_task import MeasurementLaws
 from grisaille.disturbance import Purpose, stream_key
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
@@ -38,6 +39,7 @@ from grisaille.errors import EstimationError
 from grisaille.experiment.record_cells import MeasuredRecord, RecordCells
 from grisaille.filtering.filter import Derivatives, Filter, FilterPoint, FilterStates
 from grisaille.filtering.kalman import Likelihood
+from grisaille.filtering.particles.measurement_laws import LawColumns, RecordLaws
 from grisaille.filtering.particles.particle_formulas import particle_formulas
 from grisaille.filtering.particles.particle_start import particle_start, root_of
 from grisaille.filtering.particles.particle_steps import ParticleSteps
@@ -59,27 +61,21 @@ class ParticleOptions:
     """Whether states are kept inside the bounds that their variables declare."""
 
 
-LawsOf: TypeAlias = Callable[[Floats, Floats, Floats], MeasurementLaws | None]
-"""(times, signals at samples, q) → the laws of outputs that are not normal"""
-
-
 class ParticleFilter(Filter):
     """Many simulated states, weighed by the measurements.
 
     nominal : sizes of the plant's states
-    further : observed names that laws need beside the outputs
-    laws : of outputs that are not normal, which ``by_law`` marks
+    limits : for each law of an output, by path, limits that samples have of their own
     """
 
     derivatives: ClassVar[Derivatives] = None
 
     def __init__(
         self, model: StochasticModel, record: MeasuredRecord, options: ParticleOptions, nominal: Floats,
-        by_law: Floats | None = None, further: tuple[str, ...] = (), laws: LawsOf | None = None,
+        limits: tuple[Mapping[str, Floats], ...] = (),
     ) -> None:  # fmt: skip
         super().__init__(model, record)
-        self.options, self.further, self.laws = options, further, laws
-        self.by_law = np.zeros(len(model.outputs), dtype=bool) if by_law is None else np.asarray(by_law, dtype=bool)
+        self.options, self.limits = options, limits
         self.plant_nominal, self.steps, self.seed = nominal, ParticleSteps((), 0, False), options.seed
         self._records: dict[bytes, ParticleRecord] = {}
 
@@ -88,12 +84,20 @@ class ParticleFilter(Filter):
         return "particle filter"
 
     @cached_property
-    def formulas(self) -> Any:
-        return particle_formulas(self.model, self.further)
+    def formulas(self) -> ParticleFormulas:
+        return particle_formulas(self.model)
+
+    @cached_property
+    def laws(self) -> RecordLaws | None:
+        """The laws of outputs that are not normal, where there are any."""
+        found = LawColumns.of(self.model.structure.model, self.model.outputs)
+        if not found:
+            return None
+        return RecordLaws(found, self.record.y, int(self.formulas.seen.numel()), self.limits, self.record.name)
 
     def code(self, guided: bool) -> ParticleCode:
         """Return the compiled functions, made once for a model."""
-        key = "particle code", self.further, guided
+        key = "particle code", guided
         return self.model.cached_value(key, lambda: ParticleCode(self.formulas, guided))
 
     @property
@@ -116,6 +120,7 @@ class ParticleFilter(Filter):
     def with_record(self, record: MeasuredRecord) -> Self:
         made = super().with_record(record)
         made._records = {}
+        vars(made).pop("laws", None)
         return made
 
     def choose_steps(
@@ -145,20 +150,15 @@ class ParticleFilter(Filter):
         mean, P = self.start_moments(at)
         s = self._carried(mean, at.start.z[0])
         root = root_of(P)
-        if not self.can_guide and not root.shape[1] and walk is None:
-            root = np.zeros((len(P), 0))
         carried_root = np.zeros((len(s), root.shape[1]))
         carried_root[: len(P)] = root
         library = code.library
         abreast = particle_lanes(library)
         if inflation is None:
             inflation = np.array(steps.inflation) if steps.inflation else np.zeros(self.record.y.shape)
-        laws = None
-        if self.laws is not None and self.by_law.any():
-            laws = self.laws(*self.at_samples(self.cells(at.q)), at.q)
         run = ParticleRun(
             -(-steps.particles // abreast) * abreast, at.q, self._nominal, s, carried_root,
-            stream_key(self.seed, Purpose.PARTICLES, self.record.name), steps.guided, inflation, laws, walk, self._limits,
+            stream_key(self.seed, Purpose.PARTICLES, self.record.name), steps.guided, inflation, self.laws, walk, self._bounds,
             wants,
         )  # fmt: skip
         return run_particles(library, self.prepared(at.q), run, self.model.n)
@@ -198,8 +198,14 @@ class ParticleFilter(Filter):
         signals = np.concatenate([cells.at(np.zeros(1))[1][:, 0], cells.end[None]])
         weights = np.where(self.record.weights > 0, self.record.weights, 1.0)
         return ParticleRecord(
-            cells.bounds, stages_of(cells, steps), steps, signals, cells.sample_at, self.record.y, 1 / weights, self.by_law
+            cells.bounds, stages_of(cells, steps), steps, signals, cells.sample_at, self.record.y, 1 / weights, self._by_law
         )
+
+    @cached_property
+    def _by_law(self) -> NDArray[np.bool_]:
+        marked = np.zeros(len(self.model.outputs), dtype=bool)
+        marked[[law.output for law in (self.laws.laws if self.laws else ())]] = True
+        return marked
 
     @cached_property
     def _nominal(self) -> Floats:
@@ -213,7 +219,7 @@ class ParticleFilter(Filter):
         return s
 
     @cached_property
-    def _limits(self) -> tuple[Floats, Floats] | None:
+    def _bounds(self) -> tuple[Floats, Floats] | None:
         """Lowest and highest states by the bounds of their variables."""
         if not self.options.clips:
             return None

@@ -8,7 +8,6 @@ there is none; disturbances are states of X. Algebraic unknowns are carried alon
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import casadi as ca
@@ -21,6 +20,9 @@ from grisaille.compilation.step import StepFormula, formulate_step, project
 from grisaille.compilation.stochastic_step import SchemeChoice, choose_scheme, formulate
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
+from grisaille.model.expression import Expression, Name, postorder
+from grisaille.model.lowering.lowering import lower
+from grisaille.model.measurement.distributions import law_formulas
 from grisaille.structure.stochastic.diffusion import Diffusion, split_noise
 from grisaille.structure.system import Signal, System
 
@@ -29,12 +31,9 @@ START_CORRECTIONS = 4
 EFFORT = ALGEBRAIC_EFFORTS[0]
 
 
-def particle_formulas(model: StochasticModel, further: Sequence[str] = ()) -> ParticleFormulas:
-    """Return the formulas of a model, made once.
-
-    further : observed names that are seen at samples besides the outputs
-    """
-    return model.cached_value(("particles", tuple(further)), lambda: _formulas(model, tuple(further)))
+def particle_formulas(model: StochasticModel) -> ParticleFormulas:
+    """Return the formulas of a model, made once."""
+    return model.cached_value("particles", lambda: _formulas(model))
 
 
 def step_scheme(model: StochasticModel) -> SchemeChoice | None:
@@ -46,7 +45,7 @@ def _noises(model: StochasticModel) -> int:
     return int(model.noise.size2()) if model.noise.nnz() else 0
 
 
-def _formulas(model: StochasticModel, further: tuple[str, ...]) -> ParticleFormulas:
+def _formulas(model: StochasticModel) -> ParticleFormulas:
     system, scheme = _augmented(model), step_scheme(model)
     step = _deterministic(system) if scheme is None else formulate(_diffusion(model), scheme, EFFORT)
     nu, nw = int(model.u.numel()), _noises(model)
@@ -59,7 +58,7 @@ def _formulas(model: StochasticModel, further: tuple[str, ...]) -> ParticleFormu
     begin = X
     for _ in range(START_CORRECTIONS):
         begin = project(system, step.t, begin, u, q, step.nominal[: model.n]) if model.constraints.numel() else begin
-    shown = ca.vertcat(model.measured, *(_observed(model, name) for name in further))
+    shown = ca.vertcat(model.measured, *_law_arguments(model))
     if model.z.numel():
         carried = ImplicitAsStates(system, EFFORT)
         begin = ca.vertcat(begin, carried.begin(step.t, begin, z, u, q)[0], rest)
@@ -77,13 +76,28 @@ def _formulas(model: StochasticModel, further: tuple[str, ...]) -> ParticleFormu
     )  # fmt: skip
 
 
-def _observed(model: StochasticModel, name: str) -> ca.SX:
-    if name in model.infinite:
-        raise EstimationError(
-            f"'{name}' has no value at an instant, because white noise reaches it, and the law of an output contains "
-            f"it: use gr.spectra.lowpass(bandwidth=…) in place of white noise."
-        )
-    return model.observed[model.observed_names.index(name)]
+def _law_arguments(model: StochasticModel) -> list[ca.SX]:
+    """Return the arguments of the laws of outputs, output by output (``measurement_laws.LawColumns``)."""
+    flat, found = model.structure.model, []
+    leaves = {
+        **{n: model.observed[k] for k, n in enumerate(model.observed_names)},
+        **{n: model.q[k] for k, n in enumerate(model.quantities)}, "time": model.t,
+    }  # fmt: skip
+    for output in model.outputs:
+        for formula in law_formulas(flat.outputs[output]).values():
+            _refuse_white(model, output, formula)
+            found.append(lower([formula], leaves.__getitem__)[0])
+    return found
+
+
+def _refuse_white(model: StochasticModel, output: str, formula: Expression) -> None:
+    inside = {node.path for node in postorder([formula]) if isinstance(node, Name)}
+    for name in model.infinite:
+        if name in inside:
+            raise EstimationError(
+                f"The law of output '{output}' contains '{name}', which has no value at an instant, because white noise "
+                f"reaches it: use gr.spectra.lowpass(bandwidth=…) in place of white noise."
+            )
 
 
 def _augmented(model: StochasticModel) -> System:
