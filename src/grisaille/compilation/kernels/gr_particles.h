@@ -30,7 +30,7 @@
 #ifndef GR_PARTICLES_H
 #define GR_PARTICLES_H
 
-#include "gr_normal_wide.h"
+#include "gr_normal.h"
 #include "gr_resample.h"
 #include "gr_task.h"
 
@@ -76,7 +76,7 @@ typedef struct {
   /* answers */
   double *terms;               /* samples: log of the mean weight, zero where nothing was measured */
   double *effective;           /* samples: effective number of particles */
-  double *predicted;           /* (samples, GR_NY): mean before the sample is used */
+  double *predicted;           /* (samples, GR_NY): mean before the sample is used; or NULL */
   double *variance;            /* (samples, GR_NY) */
   double *position;            /* (samples, GR_NY): P(Y <= y | before), of normal outputs */
   double *error;               /* (samples, GR_NY): mean square of what halving the steps changes; or NULL */
@@ -107,7 +107,7 @@ typedef struct {
   double *looked, *pseudo, *density, *log_weight, *weight, *forward, *values;
   double *walk;
   gr_ranked *order, *other;
-  long *chosen;
+  long *chosen, *counts;
 } gr_room;
 
 #define GR_BLOCKS(f) ((f)->n_particles / GR_LANES)
@@ -163,6 +163,7 @@ GR_FN long gr_arrange(const gr_particle_task *f, double *work, gr_room *r) {
   GR_TAKE(order, gr_ranked, J);
   GR_TAKE(other, gr_ranked, J);
   GR_TAKE(chosen, long, J);
+  GR_TAKE(counts, long, GR_COUNTS);
 #undef GR_TAKE
   return at;
 }
@@ -176,12 +177,38 @@ GR_FN void gr_widen(const double *from, long n, gr_wide *to) {
   for (i = 0; i < n; i++) to[i] = GR_SPLAT(from[i]);
 }
 
+/* the logarithm, which is that of one number where all lanes have the same */
+GR_FN gr_wide gr_log_wide(gr_wide a) {
+#if GR_LANES == 2
+  if (GR_LANE(a, 0) == GR_LANE(a, 1)) return GR_SPLAT(log(GR_LANE(a, 0)));
+#endif
+  return GR_EACH1(log, a);
+}
+
 GR_FN gr_wide gr_wide_sqrt(gr_wide a) { return GR_EACH1(sqrt, a); }
 
-/* numbers of the particles of a block in the streams */
-GR_FN void gr_number(long block, gr_u32 *number) {
-  long l;
-  for (l = 0; l < GR_LANES; l++) number[l] = (gr_u32)(block * GR_LANES + l);
+/* n standard normals of a block in one interval: those of an odd particle are those of its left neighbour with the other
+ * sign, because neighbours are alike and what they predict wrongly then nearly cancels */
+GR_FN void gr_draw(const gr_particle_task *f, long block, gr_u32 interval, long n, gr_wide *z) {
+  double pair[2];
+  long i, l;
+#if GR_LANES == 1
+  const double sign = block % 2 ? -1.0 : 1.0;
+  const gr_u32 number = (gr_u32)(block / 2);
+#else
+  const gr_u32 number = (gr_u32)block;
+#endif
+  for (i = 0; i < n; i += 2) {
+    gr_normal_pair(&f->stream, number, interval, GR_DRAW, (gr_u32)(i / 2), pair);
+    for (l = 0; l < 2 && i + l < n; l++) {
+#if GR_LANES == 1
+      z[i + l] = GR_SPLAT(sign * pair[l]);
+#else
+      GR_LANE(z[i + l], 0) = pair[l];
+      GR_LANE(z[i + l], 1) = -pair[l];
+#endif
+    }
+  }
 }
 
 GR_FN const gr_wide *gr_q(const gr_particle_task *f, const gr_room *r, long block) {
@@ -333,10 +360,7 @@ GR_FN gr_wide gr_log_normal(const gr_particle_task *f, long sample, const gr_wid
   if (!n) return sum;
   gr_noise_of(f, sample, packed, own, n, R);
   for (i = 0; i < n; i++) e[i] = GR_SPLAT(f->y[sample * GR_NY + own[i]]) - seen[own[i]];
-  if (n == 1) {
-    sum = GR_SPLAT(-0.5) * (e[0] * e[0] / R[0] + GR_EACH1(log, R[0])) - GR_SPLAT(0.91893853320467274);
-    return sum;
-  }
+  if (n == 1) return GR_SPLAT(-0.5) * (e[0] * e[0] / R[0] + gr_log_wide(R[0])) - GR_SPLAT(0.91893853320467274);
   gr_root_of(R, n);
   gr_forwards(R, n, e);
   for (i = 0; i < n; i++) sum = sum - GR_SPLAT(0.5) * e[i] * e[i] - GR_EACH1(log, R[i * n + i]);
@@ -433,6 +457,7 @@ GR_FN int gr_has_law(const gr_particle_task *f, const long *rows, long m) {
 GR_FN void gr_summarise(const gr_particle_task *f, const gr_room *r, long sample) {
   const long J = f->n_particles;
   long i, j;
+  if (!f->predicted) return;
   for (i = 0; i < GR_NY; i++) {
     double mean = 0.0, spread = 0.0, inside = 0.0, position = 0.0;
     const double y = f->y[sample * GR_NY + i];
@@ -491,28 +516,28 @@ GR_FN void gr_rank(const gr_particle_task *f, const gr_room *r, const double *we
         spread += weight[j] / total * away * away;
       }
     size[i] = sqrt(spread);
-    if (size[i] > 1e-12 * fabs(mean[i]) && n < GR_HILBERT_BITS) active[n++] = i;
+    if (size[i] > 1e-12 * fabs(mean[i]) && n < GR_KEY_BITS) active[n++] = i;
   }
-  bits = n > 1 ? GR_HILBERT_BITS / n : 0;
-  if (bits > GR_MAX_BITS_EACH) bits = GR_MAX_BITS_EACH;
+  bits = n > 1 ? GR_KEY_BITS / n : GR_KEY_BITS;
+  if (n > 1 && bits > GR_MAX_BITS_EACH) bits = GR_MAX_BITS_EACH;
   for (j = 0; j < J; j++) {
     const gr_wide *s = r->s + j / GR_LANES * GR_LEN(GR_NS);
     r->order[j].place = j;
-    r->order[j].key = (gr_u64)j;
+    r->order[j].key = 0;
     if (!(weight[j] > 0.0)) {
-      r->order[j].key = ~0ull;
+      r->order[j].key = (1ull << GR_KEY_BITS) - 1;
       continue;
     }
-    if (n == 1) r->order[j].key = gr_sortable(GR_LANE(s[active[0]], j % GR_LANES));
+    if (n == 1) r->order[j].key = gr_graded((GR_LANE(s[active[0]], j % GR_LANES) - mean[active[0]]) / size[active[0]], bits);
     if (n < 2) continue;
     for (i = 0; i < n; i++) {
-      const double z = 1.7 * (GR_LANE(s[active[i]], j % GR_LANES) - mean[active[i]]) / size[active[i]];
-      const double share = 1.0 / (1.0 + exp(-z)) * (double)(1u << bits);
-      x[i] = share < (double)(1u << bits) - 1.0 ? (gr_u32)share : (1u << bits) - 1u;
+      const double z = (GR_LANE(s[active[i]], j % GR_LANES) - mean[active[i]]) / size[active[i]];
+      /* evenly spread where z is normal, nearly */
+      x[i] = (gr_u32)gr_graded(16.0 * (z / (1.0 + fabs(z)) * 0.5), bits);
     }
     r->order[j].key = gr_hilbert(x, n, bits);
   }
-  gr_sort(r->order, r->other, J);
+  if (n > 0) gr_sort(r->order, r->other, r->counts, J);
 }
 
 GR_FN double gr_uniform(const gr_particle_task *f, gr_u32 step) {
@@ -767,13 +792,18 @@ GR_FN int gr_use(const gr_particle_task *f, gr_room *r, const gr_interval *it, i
   if (m && !is_start) {
     /* drawn again by their weights so far, times what a guided proposal expects of the measurement */
     double sum = 0.0;
-    best = gr_weigh(r->log_weight, J, r->density, &total, &squares);
-    if (best == -INFINITY) return (int)sample;
+    const double *chances = r->weight;
     for (j = 0; j < J; j++) sum += r->weight[j];
-    for (total = 0.0, j = 0; j < J; j++) total += r->density[j] *= r->weight[j] / sum;
-    if (!(total > 0.0)) return (int)sample;
-    term = best + log(total);
-    gr_resample(f, r, r->density, sample, (gr_u32)it->number, total);
+    if (guided) {
+      best = gr_weigh(r->log_weight, J, r->density, &total, &squares);
+      if (best == -INFINITY) return (int)sample;
+      for (total = 0.0, j = 0; j < J; j++) total += r->density[j] *= r->weight[j] / sum;
+      if (!(total > 0.0)) return (int)sample;
+      term = best + log(total);
+      chances = r->density;
+      sum = total;
+    }
+    gr_resample(f, r, chances, sample, (gr_u32)it->number, sum);
     for (j = 0; j < J; j++) r->weight[j] = 1.0;
     for (j = 0; j < J; j++) r->forward[j] = guided ? r->log_weight[r->chosen[j]] : 0.0;
   } else {
@@ -784,13 +814,7 @@ GR_FN int gr_use(const gr_particle_task *f, gr_room *r, const gr_interval *it, i
     const gr_wide *q = gr_q(f, r, b), *c = gr_c(f, r, b);
     gr_wide *s = r->s + b * GR_LEN(GR_NS);
     gr_wide *v = r->xi, weight = GR_SPLAT(0.0);
-    gr_u32 lane[GR_LANES];
-    gr_number(b, lane);
-    if (is_start)
-      gr_normals_wide(&f->stream, lane, 0, GR_DRAW, D, r->xi);
-    else
-      for (k = 0; k < it->steps; k++)
-        gr_normals_wide(&f->stream, lane, number + (gr_u32)k, GR_DRAW, GR_NV, r->xi + k * GR_NV);
+    gr_draw(f, b, number, D, r->xi);
 #ifdef GR_GUIDED
     if (guided) {
       gr_inherit(r, D, b, m, r->own);

@@ -15,13 +15,12 @@ typedef struct {
   long place;
 } gr_ranked;
 
-enum { GR_HILBERT_BITS = 60, GR_MAX_BITS_EACH = 20 };
+enum { GR_KEY_BITS = 33, GR_DIGIT = 11, GR_MAX_BITS_EACH = 20, GR_COUNTS = 1 << GR_DIGIT };
 
-/* the bits of a double such that whole numbers have the order of the values */
-GR_FN gr_u64 gr_sortable(double value) {
-  union { double value; gr_u64 bits; } x;
-  x.value = value;
-  return x.bits >> 63 ? ~x.bits : x.bits | (1ull << 63);
+/* a value of mean zero and deviation one as a whole number of so many bits, in the order of the values */
+GR_FN gr_u64 gr_graded(double z, long bits) {
+  const double top = (double)(1ull << bits) - 1.0, share = (z + 8.0) / 16.0 * top;
+  return !(share > 0.0) ? 0 : share < top ? (gr_u64)share : (gr_u64)top;
 }
 
 /* how far along the Hilbert curve a point with coordinates of `bits` bits lies; destroys x */
@@ -51,23 +50,20 @@ GR_FN gr_u64 gr_hilbert(gr_u32 *x, long n, long bits) {
   return index;
 }
 
-/* merge sort of n pairs, by their keys, then by their places; `other` has room for as many */
-GR_FN void gr_sort(gr_ranked *a, gr_ranked *other, long n) {
+/* n pairs in the order of their keys of GR_KEY_BITS bits, equal ones as they come; digit by digit, `other` has room for
+ * as many and `counts` for GR_COUNTS numbers */
+GR_FN void gr_sort(gr_ranked *a, gr_ranked *other, long *counts, long n) {
   gr_ranked *from = a, *to = other, *swap;
-  long width, i, j, k, first, middle, last;
-  for (first = 0; first < n; first += 8)
-    for (i = first + 1; i < n && i < first + 8; i++) {
-      const gr_ranked held = from[i];
-      for (j = i; j > first && from[j - 1].key > held.key; j--) from[j] = from[j - 1];
-      from[j] = held;
+  long shift, i, sum;
+  for (shift = 0; shift < GR_KEY_BITS; shift += GR_DIGIT) {
+    for (i = 0; i < GR_COUNTS; i++) counts[i] = 0;
+    for (i = 0; i < n; i++) counts[from[i].key >> shift & (GR_COUNTS - 1)]++;
+    for (sum = i = 0; i < GR_COUNTS; i++) {
+      const long here = counts[i];
+      counts[i] = sum;
+      sum += here;
     }
-  for (width = 8; width < n; width *= 2) {
-    for (first = 0; first < n; first += 2 * width) {
-      middle = first + width < n ? first + width : n;
-      last = first + 2 * width < n ? first + 2 * width : n;
-      for (i = first, j = middle, k = first; k < last; k++)
-        to[k] = i < middle && (j >= last || from[i].key <= from[j].key) ? from[i++] : from[j++];
-    }
+    for (i = 0; i < n; i++) to[counts[from[i].key >> shift & (GR_COUNTS - 1)]++] = from[i];
     swap = from, from = to, to = swap;
   }
   for (i = 0; from != a && i < n; i++) a[i] = from[i];

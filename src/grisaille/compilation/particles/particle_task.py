@@ -122,7 +122,7 @@ class ParticleRun:
     limits: tuple[Floats, Floats] | None = None
     """(ns,) lowest and highest states."""
     wants: frozenset[str] = frozenset()
-    """``"moments"``, ``"paths"``, ``"errors"``"""
+    """``"predictions"``, ``"moments"``, ``"paths"``, ``"errors"``"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,16 +133,16 @@ class ParticleAnswer:
     """(N,) logarithms of the mean weights, whose sum is the estimate of log L."""
     effective: Floats
     """(N,) effective number of particles."""
-    predicted: Floats
-    """(N, ny) means of the outputs before the sample is used."""
-    variance: Floats
-    """(N, ny)"""
-    position: Floats
-    """(N, ny) P(Y ≤ y | what was measured before), of normal outputs."""
     failed: int
     """The sample at which no particle explained the measurement; −1: none."""
     end: Floats
     """(J, ns)"""
+    predicted: Floats | None = None
+    """(N, ny) means of the outputs before the sample is used."""
+    variance: Floats | None = None
+    """(N, ny)"""
+    position: Floats | None = None
+    """(N, ny) P(Y ≤ y | what was measured before), of normal outputs."""
     error: Floats | None = None
     """(N, ny) mean square of what halving the steps changes."""
     bias: Floats | None = None
@@ -199,8 +199,10 @@ def run_particles(library: SharedLibrary, record: ParticleRecord, run: ParticleR
             memory.give(n, v) for n, v in zip(("lowest", "highest"), run.limits, strict=True)
         )
     shapes: dict[str, tuple[int, ...]] = {
-        "terms": (N,), "effective": (N,), "predicted": (N, ny), "variance": (N, ny), "position": (N, ny), "end": (J, ns)
+        "terms": (N,), "effective": (N,), "end": (J, ns)
     }  # fmt: skip
+    if run.wants & {"predictions", "errors"}:
+        shapes |= {"predicted": (N, ny), "variance": (N, ny), "position": (N, ny)}
     if "errors" in run.wants:
         shapes |= {"error": (N, ny), "bias": (N, ny), "excess": (N, ny)}
     if "moments" in run.wants:
@@ -225,7 +227,7 @@ def run_particles(library: SharedLibrary, record: ParticleRecord, run: ParticleR
     law = _LAW(_callback(run.laws, J, caught)) if run.laws is not None else _LAW()
     task = ParticleTask(
         n_particles=J, n_cells=len(record.bounds) - 1, n_root=run.root.shape[1], guided=int(run.guided), law=law,
-        stream=_Stream(*run.stream, 1), **given,
+        stream=_Stream(*run.stream, 0), **given,
     )  # fmt: skip
     pointer = ctypes.POINTER(ParticleTask)
     work = np.empty(int(library.function("gr_particle_work", pointer)(ctypes.byref(task))))
@@ -233,10 +235,10 @@ def run_particles(library: SharedLibrary, record: ParticleRecord, run: ParticleR
     library.function("gr_particles", pointer)(ctypes.byref(task))
     if caught:
         raise caught[0]
-    kept = {name: found.get(name) for name in ("error", "bias", "excess", "mean", "covariance", "walk_mean")}
+    names = ("predicted", "variance", "position", "error", "bias", "excess", "mean", "covariance", "walk_mean")
+    kept = {name: found.get(name) for name in names}
     return ParticleAnswer(
-        found["terms"], found["effective"], found["predicted"], found["variance"], found["position"], int(task.failed),
-        found["end"], paths=found.get("kept"), weights=found.get("kept_weight"), ancestors=memory.arrays.get("ancestor"),  # type: ignore[arg-type]
+        found["terms"], found["effective"], int(task.failed), found["end"], paths=found.get("kept"), weights=found.get("kept_weight"), ancestors=memory.arrays.get("ancestor"),  # type: ignore[arg-type]
         coordinates=memory.arrays.get("walking"), **kept,  # type: ignore[arg-type]
     )  # fmt: skip
 

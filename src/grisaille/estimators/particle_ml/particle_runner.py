@@ -38,12 +38,12 @@ class ParticleRunner(FilterRunner):
         """Return the estimate of log L with random numbers of a seed, and why there is none."""
         try:
             at = self.posed(theta, False)
-            found = self.particle_filter(steps, theta, seed).log_likelihood(at)
+            value, failed = self.particle_filter(steps, theta, seed).estimate(at)
         except INDEPENDENT_OF_VALUES:
             raise
         except GrisailleError as error:
             return -np.inf, str(error)
-        return found.value, self._reason(found.failed) if found.failed != -1 else ""
+        return value, self._reason(failed) if failed != -1 else ""
 
     def answer_at(self, theta: Floats, steps: Discretisation, seed: int, wants: frozenset[str]) -> ParticleAnswer:
         """Return a whole run; raises where no particle explains a measurement."""

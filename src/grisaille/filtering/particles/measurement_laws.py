@@ -97,26 +97,19 @@ class RecordLaws:
             total += np.where(np.isnan(density), -np.inf, density)
         return total
 
-    def positions(self, sample: int, seen: Floats) -> Floats:
-        """Return P(Y ≤ y) of each output as an average over particles, (ny,), spread where y has a probability; NaN for
-        normal ones.
+    def predicted(self, sample: int, seen: Floats) -> list[tuple[int, float, float, float]]:
+        """Return of each measured output its place, mean, variance and P(Y ≤ y) over particles, the last spread evenly
+        over the probability of y where that has one.
         """
-        found = np.full(self.y.shape[1], np.nan)
+        found = []
         for law, filled, y in self._at(sample, seen):
             values = np.full(len(seen), y)
             with np.errstate(all="ignore"):
+                mean, deviation = (np.broadcast_to(v, len(seen)) for v in (filled.mean, filled.deviation))
                 below, upto = filled.distribution_below(values), np.asarray(filled.distribution(values))
-            u = uniforms(len(self.y), 0, f"positions of {law.output} in {self.name}")[sample]
-            found[law.output] = float(np.nanmean(below + u * (upto - below)))
-        return found
-
-    def moments(self, sample: int, seen: Floats) -> Floats:
-        """Return mean and variance of each output over particles, (ny, 2); NaN for normal ones."""
-        found = np.full((self.y.shape[1], 2), np.nan)
-        for law, filled, _ in self._at(sample, seen):
-            with np.errstate(all="ignore"):
-                mean, deviation = np.broadcast_to(filled.mean, len(seen)), np.broadcast_to(filled.deviation, len(seen))
-            found[law.output] = float(np.mean(mean)), float(np.mean(deviation**2) + np.var(mean))
+                u = uniforms(len(self.y), 0, f"positions of {law.output} in {self.name}")[sample]
+                position = float(np.nanmean(below + u * (upto - below)))
+                found.append((law.output, float(np.mean(mean)), float(np.mean(deviation**2) + np.var(mean)), position))
         return found
 
     def _at(self, sample: int, seen: Floats) -> list[tuple[LawColumns, Law, float]]:
@@ -127,3 +120,28 @@ class RecordLaws:
             if not np.isnan(self.y[sample, law.output])
         ]
 
+
+
+class NotedPredictions:
+    """Laws that note what was predicted of their outputs whenever they are asked for densities."""
+
+    def __init__(self, laws: RecordLaws) -> None:
+        self.laws, self._noted = laws, list[tuple[int, int, float, float, float]]()
+
+    @property
+    def columns(self) -> int:
+        return self.laws.columns
+
+    def pseudo_measurements(self, sample: int, seen: Floats) -> Floats:
+        return self.laws.pseudo_measurements(sample, seen)
+
+    def log_densities(self, sample: int, seen: Floats) -> Floats:
+        self._noted += [(sample, *row) for row in self.laws.predicted(sample, seen)]
+        return self.laws.log_densities(sample, seen)
+
+    def beside(self, mean: Floats, variance: Floats, position: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return these, (N, ny), with what was noted in place of them."""
+        mean, variance, position = mean.copy(), variance.copy(), position.copy()
+        for sample, output, *row in self._noted:
+            mean[sample, output], variance[sample, output], position[sample, output] = row
+        return mean, variance, position

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from grisaille.bound_experiment.discretisation import Discretisation
 from grisaille.compilation.particles import (
+    MeasurementLaws,
     ParticleAnswer,
     ParticleCode,
     ParticleFormulas,
@@ -39,7 +40,7 @@ from grisaille.errors import EstimationError
 from grisaille.experiment.record_cells import MeasuredRecord, RecordCells
 from grisaille.filtering.filter import Derivatives, Filter, FilterPoint, FilterStates
 from grisaille.filtering.kalman import Likelihood
-from grisaille.filtering.particles.measurement_laws import LawColumns, RecordLaws
+from grisaille.filtering.particles.measurement_laws import LawColumns, NotedPredictions, RecordLaws
 from grisaille.filtering.particles.particle_formulas import particle_formulas
 from grisaille.filtering.particles.particle_start import particle_start, root_of
 from grisaille.filtering.particles.particle_steps import ParticleSteps
@@ -139,12 +140,12 @@ class ParticleFilter(Filter):
 
     def run(
         self, at: FilterPoint, wants: frozenset[str] = frozenset(), walk: Walk | None = None,
-        inflation: Floats | None = None,
+        inflation: Floats | None = None, laws: MeasurementLaws | None = None,
     ) -> ParticleAnswer:  # fmt: skip
         """Return one pass over the record.
 
         wants : ``"moments"``, ``"paths"``, ``"errors"`` beside the likelihood
-        inflation : in place of that of the steps
+        inflation, laws : in place of those of the filter
         """
         steps, code = self.steps, self.code(self.steps.guided)
         mean, P = self.start_moments(at)
@@ -158,20 +159,47 @@ class ParticleFilter(Filter):
             inflation = np.array(steps.inflation) if steps.inflation else np.zeros(self.record.y.shape)
         run = ParticleRun(
             -(-steps.particles // abreast) * abreast, at.q, self._nominal, s, carried_root,
-            stream_key(self.seed, Purpose.PARTICLES, self.record.name), steps.guided, inflation, self.laws, walk, self._bounds,
+            stream_key(self.seed, Purpose.PARTICLES, self.record.name), steps.guided, inflation, laws or self.laws, walk, self._bounds,
             wants,
         )  # fmt: skip
         return run_particles(library, self.prepared(at.q), run, self.model.n)
 
-    def log_likelihood(self, at: FilterPoint) -> Likelihood:
+    def estimate(self, at: FilterPoint) -> tuple[float, int]:
+        """Return the estimate of log L alone, and the sample that no particle explained; −1: none."""
         answer = self.run(at)
+        return (float(answer.terms.sum()) if answer.failed == -1 else -np.inf), answer.failed
+
+    def log_likelihood(self, at: FilterPoint) -> Likelihood:
+        """Return the estimate with predictions one sample ahead."""
+        answer = self.run(at, frozenset({"predictions"}))
+        mean, variance, _ = self.predictions(at, answer)
         y, n = self.record.y, len(at.dq)
-        innovations = np.where(np.isnan(y), np.nan, y - answer.predicted)
+        innovations = np.where(np.isnan(y), np.nan, y - mean)
         value = float(answer.terms.sum()) if answer.failed == -1 else -np.inf
         return Likelihood(
-            value, np.zeros(n), np.zeros((n, n)), innovations, answer.variance, np.zeros((len(y), n, y.shape[1])),
+            value, np.zeros(n), np.zeros((n, n)), innovations, variance, np.zeros((len(y), n, y.shape[1])),
             int(np.isfinite(y).sum()), answer.failed,
         )  # fmt: skip
+
+    def predictions(self, at: FilterPoint, answer: ParticleAnswer | None = None) -> tuple[Floats, Floats, Floats]:
+        """Return means and variances of measurements one sample ahead, and P(Y ≤ y) of each, (N, ny).
+
+        Where laws are not normal particles must not have moved towards the measurement yet: they then come from a run
+        with the model's own proposals.
+        """
+        laws = self.laws
+        if laws is None:
+            answer = answer or self.run(at, frozenset({"predictions"}))
+            assert answer.predicted is not None and answer.variance is not None and answer.position is not None
+            return answer.predicted, answer.variance, answer.position
+        noted = NotedPredictions(laws)
+        answer = self._plainly().run(at, frozenset({"predictions"}), laws=noted)
+        assert answer.predicted is not None and answer.variance is not None and answer.position is not None
+        return noted.beside(answer.predicted, answer.variance, answer.position)
+
+    def _plainly(self) -> ParticleFilter:
+        """Return the filter with the model's own proposals."""
+        return self.with_steps(replace(self.steps, guided=False, inflation=()), lambda: NotImplemented)
 
     def states(self, at: FilterPoint) -> FilterStates | Likelihood:
         answer = self.run(at, frozenset({"moments"}))
