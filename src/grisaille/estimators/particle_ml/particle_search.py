@@ -8,13 +8,12 @@ where it is, as far as Monte Carlo errors let one see. Where a round begins too 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from grisaille.estimators.particle_ml.particle_problem import ParticleProblem
 from grisaille.estimators.particle_ml.response_surface import (
-    ResponseSurface,
     coefficient_count,
     design_points,
     fit_surface,
@@ -33,6 +32,9 @@ SETTLED = 0.1
 MAX_MONTE_CARLO_ERROR = 0.15
 """Of the maximum, in standard errors: a round with more is followed by one with more values."""
 POINTS_PER_COEFFICIENT, MIN_POINTS = 2.5, 30
+SMALL_RADIUS = 0.8
+"""Standard errors from which on a quadratic holds; smaller designs see less of it."""
+MAX_MORE, MAX_EMPTY_ROUNDS = 8.0, 12
 PROBE_DROP = 2.0
 """By which log L is to fall along an unknown where nothing is known of its error."""
 FIRST_PROBE, MAX_PROBES = 0.1, 14
@@ -49,10 +51,26 @@ class ParticleOptimum:
     xi: np.ndarray
     root: np.ndarray
     monte_carlo: np.ndarray
-    surface: ResponseSurface | None
     is_settled: bool
     reason: str
     rounds: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """What one surface shows.
+
+    error : covariance of the centre by random numbers, in coordinates of the search; spread : its largest deviation in
+        standard errors; moved : by how many of them the centre has moved
+    is_shaped : whether the curvature is the one that was expected, nearly
+    """
+
+    centre: np.ndarray
+    root: np.ndarray
+    error: np.ndarray
+    spread: float
+    moved: float
+    is_shaped: bool
 
 
 @dataclass
@@ -117,54 +135,63 @@ class SurfaceSearch(Scaled):
         root : of the inverse curvature that is expected
         noise : standard deviation of one value
         """
-        n, rounds, settled, more = len(centre), 0, 0, 1.0
-        radius = RADIUS * max(1.0, n / 4) ** 0.25
-        best: ResponseSurface | None = None
-        reason, error = "", np.full((n, n), np.inf)
+        n = len(centre)
+        radius, more, rounds, settled, empty = RADIUS * max(1.0, n / 4) ** 0.25, 1.0, 0, 0, 0
+        found = _Round(centre, root, np.full((n, n), np.inf), np.inf, np.inf, False)
+        reason = ""
         while True:
             count = int(more * max(MIN_POINTS, POINTS_PER_COEFFICIENT * coefficient_count(n)))
             if self.left < count:
                 reason = "the limit of evaluations was reached"
                 break
             rounds += 1
-            self.evaluate(centre + design_points(count, n, radius, rounds) @ root.T)
-            z, values = self._near(centre, root, NEAR * radius)
-            surface = fit_surface(z, values, noise)
-            if surface is None:
-                root = 0.5 * root
-                if rounds > 20:
-                    reason = "too few points have a likelihood"
+            tried = self._round(found.centre, found.root, radius, count, rounds, noise)
+            if tried is None:
+                empty, found = empty + 1, replace(found, root=0.5 * found.root)
+                if empty > MAX_EMPTY_ROUNDS:
+                    reason = "too few points around it have a likelihood"
                     break
                 continue
-            best = surface
-            step, length = surface.step, float(np.linalg.norm(surface.step))
-            scale = min(1.0, MAX_STEP * RADIUS / max(length, 1e-300))
-            moved = np.clip(centre + root @ (scale * step), self.low, self.high)
-            values_, vectors = np.linalg.eigh(surface.curvature)
-            shape = vectors / np.sqrt(values_)
-            error_z = surface.step_error()
-            new_root = root @ shape
-            in_errors = np.linalg.solve(new_root, moved - centre)
-            blurred = np.linalg.solve(shape, np.linalg.solve(shape, error_z).T)
-            spread = float(np.sqrt(np.max(np.diag(blurred))))
-            is_shaped = bool(np.all((values_ > 0.3) & (values_ < 3.0))) and surface.is_peak
-            moves = float(np.linalg.norm(in_errors))
-            self.journal.accept(
-                self.unknowns, self.outer(moved), -(surface.constant + 0.5 * float(surface.gradient @ step)),
-                moved_by=moves, monte_carlo_error=spread,
-            )  # fmt: skip
-            centre, root, error = moved, new_root, root @ error_z @ root.T
-            if is_shaped and moves < max(SETTLED * np.sqrt(n), 1.5 * spread * np.sqrt(n)):
-                if spread < MAX_MONTE_CARLO_ERROR:
-                    settled += 1
-                    if settled >= 2:
-                        reason = f"the maximum moves by {moves:.2g} standard errors"
-                        break
-                else:
-                    more = min(2 * more, 16.0)
-            else:
+            if settled and radius < SMALL_RADIUS and tried.spread > MAX_MONTE_CARLO_ERROR:
+                break  # closer by, random numbers hide what there is to see
+            found = tried
+            if not found.is_shaped or found.moved > max(SETTLED * np.sqrt(n), 1.5 * found.spread * np.sqrt(n)):
                 settled = 0
-        return ParticleOptimum(centre, root, error, best, settled >= 2, reason, rounds)
+                continue
+            reason = f"the maximum moves by {found.moved:.2g} standard errors"
+            if found.spread > MAX_MONTE_CARLO_ERROR and more < MAX_MORE:
+                more *= 2
+                continue
+            settled += 1
+            if settled >= 2 and (radius <= SMALL_RADIUS or 2 * found.spread > MAX_MONTE_CARLO_ERROR):
+                break
+            if settled >= 2:
+                radius *= 0.5
+        return ParticleOptimum(found.centre, found.root, found.error, settled >= 2, reason, rounds)
+
+    def _round(
+        self, centre: np.ndarray, root: np.ndarray, radius: float, count: int, number: int, noise: float
+    ) -> _Round | None:
+        """Return where the maximum is seen from new points around a centre, and all others there; None where too few
+        have a likelihood.
+        """
+        self.evaluate(centre + design_points(count, len(centre), radius, number) @ root.T)
+        surface = fit_surface(*self._near(centre, root, NEAR * radius), noise)
+        if surface is None:
+            return None
+        scale = min(1.0, MAX_STEP / max(float(np.linalg.norm(surface.step)), 1e-300))
+        moved = np.clip(centre + root @ (scale * surface.step), self.low, self.high)
+        curvatures, vectors = np.linalg.eigh(surface.curvature)
+        shape, blur = vectors / np.sqrt(curvatures), surface.step_error()
+        in_errors = np.linalg.solve(shape, np.linalg.solve(shape, blur).T)
+        spread, new_root = float(np.sqrt(np.max(np.diag(in_errors)))), root @ shape
+        distance = float(np.linalg.norm(np.linalg.solve(new_root, moved - centre)))
+        self.journal.accept(
+            self.unknowns, self.outer(moved), -(surface.constant + 0.5 * float(surface.gradient @ surface.step)),
+            moved_by=distance, monte_carlo_error=spread,
+        )  # fmt: skip
+        is_shaped = surface.is_peak and bool(np.all((curvatures > 0.3) & (curvatures < 3.0)))
+        return _Round(moved, new_root, root @ blur @ root.T, spread, distance, is_shaped)
 
     def _near(self, centre: np.ndarray, root: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
         points, values = np.array(self.points), np.array(self.values)

@@ -55,14 +55,14 @@ def _formulas(model: StochasticModel) -> ParticleFormulas:
     (after,) = ca.substitute([step.after], put, [ca.SX(v) for v in values]) if nw else [step.after]
     q, s, u = step.p[: system.np], step.x, ca.SX.sym("u", nu)
     X, z, rest = s[: model.n], s[model.n : model.n + model.z.numel()], s[model.n + model.z.numel() :]
-    begin = X
+    begin, every = X, ca.vertcat(u, ca.SX.zeros(nw))
     for _ in range(START_CORRECTIONS):
-        begin = project(system, step.t, begin, u, q, step.nominal[: model.n]) if model.constraints.numel() else begin
+        begin = project(system, step.t, begin, every, q, step.nominal[: model.n]) if model.constraints.numel() else begin
     shown = ca.vertcat(model.measured, *_law_arguments(model))
     if model.z.numel():
         carried = ImplicitAsStates(system, EFFORT)
-        begin = ca.vertcat(begin, carried.begin(step.t, begin, z, u, q)[0], rest)
-        solved = carried.begin(step.t, X, z, u, q)[0]
+        begin = ca.vertcat(begin, carried.begin(step.t, begin, z, every, q)[0], rest)
+        solved = carried.begin(step.t, X, z, every, q)[0]
     else:
         solved = z
     here = [model.t, model.X, model.z, model.u, model.q]
