@@ -56,6 +56,7 @@ typedef struct {
   const long *by_law;          /* GR_NY: 1 where the law is not normal */
   const double *q;             /* GR_NQ */
   const double *nominal;       /* GR_NS */
+  const double *enter;         /* (particles, GR_NS) where each begins, before the first interval; or NULL: drawn */
   const double *start;         /* GR_NS */
   const double *root;          /* (GR_NS, n_root) of the covariance at the start */
   long n_root;
@@ -903,6 +904,7 @@ GR_FN void gr_enter_particles(const gr_particle_task *f, gr_room *r) {
   for (b = 0; b < GR_BLOCKS(f); b++)
     for (i = 0; i < GR_NS; i++) {
       gr_wide value = GR_SPLAT(f->start[i]);
+      for (l = 0; f->enter && l < GR_LANES; l++) GR_LANE(value, l) = f->enter[(b * GR_LANES + l) * GR_NS + i];
       for (k = 0; k < f->n_walking; k++)
         for (l = 0; l < GR_LANES; l++)
           GR_LANE(value, l) += f->dstart[k * GR_NS + i] *
@@ -922,7 +924,7 @@ GR_API long gr_particles(gr_particle_task *f) {
   f->failed = -1;
   gr_enter_particles(f, &r);
   it.first = it.last = it.steps = it.stage = it.number = 0;
-  failed = gr_use(f, &r, &it, 1);
+  failed = f->enter ? -1 : gr_use(f, &r, &it, 1);
   while (failed == -1 && it.last < f->n_cells) {
     it = gr_next(f, &it);
     gr_walk(f, &r, 1 + (f->sample[it.last] < 0 ? 0 : f->sample[it.last]), (gr_u32)(it.number + 1));

@@ -32,7 +32,7 @@ class _Stream(ctypes.Structure):
 
 _KINDS = {"n_particles n_cells n_root guided n_walking failed": ctypes.c_long, "stream": _Stream, "law": _LAW}
 _NAMES = (
-    "n_particles n_cells bounds stages steps signals sample y scale inflation by_law q nominal start root n_root stream "
+    "n_particles n_cells bounds stages steps signals sample y scale inflation by_law q nominal enter start root n_root stream "
     "guided law n_walking walking deviation chart limits centre dq dstart lowest highest terms effective predicted "
     "variance position error bias excess mean covariance kept kept_weight ancestor walk_mean end work failed"
 ).split()
@@ -82,6 +82,18 @@ class ParticleRecord:
     """(ny,) outputs whose law is not normal."""
 
 
+    def unmeasured(self, first: int, last: int) -> ParticleRecord:
+        """Return the cells [first, last) with the samples at their ends, none of which is measured."""
+        edges = np.concatenate([[0], np.cumsum(2 * self.steps + 1)])
+        sample = np.where(self.sample[first : last + 1] >= 0, np.cumsum(self.sample[first : last + 1] >= 0) - 1, -1)
+        count = int(sample.max()) + 1
+        return ParticleRecord(
+            self.bounds[first : last + 1], self.stages[edges[first] : edges[last]], self.steps[first:last],
+            self.signals[first : last + 1], sample, np.full((count, self.y.shape[1]), np.nan),
+            np.ones((count, self.y.shape[1])), self.by_law,
+        )  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
 class Walk:
     """Unknowns that walk with the particles, as iterated filtering has them."""
@@ -117,6 +129,8 @@ class ParticleRun:
     guided: bool
     inflation: Floats
     """(N, ny) variances added in proposals."""
+    enter: Floats | None = None
+    """(J, ns) where each particle begins, after the first sample; None: they are drawn before it."""
     laws: MeasurementLaws | None = None
     walk: Walk | None = None
     limits: tuple[Floats, Floats] | None = None
@@ -194,6 +208,8 @@ def run_particles(library: SharedLibrary, record: ParticleRecord, run: ParticleR
         given[name] = memory.give(name, getattr(record, name), _LONG)
     for name in ("q", "nominal", "start", "root", "inflation"):
         given[name] = memory.give(name, getattr(run, name))
+    if run.enter is not None:
+        given["enter"] = memory.give("enter", run.enter)
     if run.limits is not None:
         given["lowest"], given["highest"] = (
             memory.give(n, v) for n, v in zip(("lowest", "highest"), run.limits, strict=True)

@@ -9,32 +9,44 @@ Stat. Soc. B 72 (2010) 269; A. A. King, D. Nguyen, E. L. Ionides, J. Stat. Softw
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from grisaille.bound_experiment import BoundExperiment
+from grisaille.bound_experiment.estimated_quantities import UNKNOWN_KINDS, Kind
 from grisaille.bound_experiment.shared_refusals import refuse_few_instants, refuse_static, scheduled_trial
+from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
-from grisaille.estimation.bound_penalty import BoundPenalty
+from grisaille.estimation.abilities.redraw import Redraw
 from grisaille.estimation.estimate import Estimate
 from grisaille.estimation.estimator import Estimator, Verdict
-from grisaille.estimation.experiment_terms import ExperimentTerm, PreparedRunner
+from grisaille.estimation.experiment_terms import ExperimentTerm, PreparedRunner, trial_of
 from grisaille.estimation.fit_request import FitRequest
 from grisaille.estimation.likelihood import LikelihoodProblem
 from grisaille.estimation.model_and_data import STATIC_REFUSAL, ModelAndData
 from grisaille.estimation.noise_levels import level_guess
 from grisaille.estimation.problem import EstimationProblem
 from grisaille.estimators.kalman_ml import filter_choices as choices
-from grisaille.estimators.kalman_ml.filter_objectives import FilterLikelihood
+from grisaille.estimators.kalman_ml.filtered_ahead import FilteredAhead
+from grisaille.estimators.kalman_ml.filtered_states import FilteredStates
 from grisaille.estimators.particle_ml.particle_conclusion import conclude
+from grisaille.estimators.particle_ml.particle_density import ParticleLikelihood
 from grisaille.estimators.particle_ml.particle_problem import ParticleProblem
 from grisaille.estimators.particle_ml.particle_runner import ParticleRunner
 from grisaille.estimators.particle_ml.starting_points import find_start
 from grisaille.filtering.particles.particle_filter import ParticleOptions
+from grisaille.model.classes import Model
 from grisaille.optimization.journal import Progress, SearchJournal
 from grisaille.structure.reduction import Structure
 
+if TYPE_CHECKING:
+    from grisaille.experiment.experiment import Experiment
+
+NO_RESIDUALS = "gr.bootstrap of a fit by gr.ParticleML redraws starts, disturbances and noise: use kind='parametric'."
 PROPOSALS = ("auto", "bootstrap", "guided")
 SEARCHES = ("auto", "surface", "iterated")
 
@@ -97,8 +109,20 @@ class ParticleML(Estimator):
         return True
 
     @property
-    def density(self) -> FilterLikelihood:
-        return FilterLikelihood(BoundPenalty())
+    def density(self) -> ParticleLikelihood:
+        return ParticleLikelihood()
+
+    @property
+    def states(self) -> FilteredStates:
+        return FilteredStates(self, partial(case_of, self))
+
+    @property
+    def ahead(self) -> FilteredAhead:
+        return FilteredAhead(self, partial(case_of, self))
+
+    @property
+    def redraw(self) -> Redraw:
+        return Redraw("model", {"residual": NO_RESIDUALS})
 
     @property
     def predictions_are(self) -> str:
@@ -127,12 +151,7 @@ class ParticleML(Estimator):
         known = question.steps or (None,) * len(question.trials)
         cases = []
         for experiment, (trial, mine), steps in zip(data, question.trials, known, strict=True):
-            refuse_static(trial, "a particle filter")
-            trial = scheduled_trial(trial, "a particle filter") if trial.flat.whens else trial
-            refuse_few_instants(trial, "a particle filter")
-            runner = ParticleRunner(trial, self.particle_options)
-            case = ExperimentTerm(experiment, trial, PreparedRunner(runner), trial.data.outputs, mine, steps)
-            cases.append(case)
+            cases.append(replace(particle_case(self, experiment, trial, mine), discretisation=steps))
         guess = np.array([u.guess for u in guessed])
         for case in cases:
             case.runner.prepare(case.own(guess))
@@ -145,3 +164,22 @@ class ParticleML(Estimator):
         assert isinstance(posed, ParticleProblem)
         start = find_start(self, posed, journal)
         return conclude(self, posed, start, journal, begin)
+
+
+def case_of(
+    method: ParticleML, model: Model, experiment: Experiment, unknowns: Sequence[Unknown],
+    kinds: Sequence[Kind] = UNKNOWN_KINDS,
+) -> ExperimentTerm:  # fmt: skip
+    """Return the term of one experiment; ``kinds`` of unknowns belong to it."""
+    return particle_case(method, experiment, *trial_of(model, experiment, unknowns, kinds))
+
+
+def particle_case(
+    method: ParticleML, experiment: Experiment, trial: BoundExperiment, mine: tuple[int, ...]
+) -> ExperimentTerm:
+    """Return an experiment with its trial as a particle filter runs it."""
+    refuse_static(trial, "a particle filter")
+    trial = scheduled_trial(trial, "a particle filter") if trial.flat.whens else trial
+    refuse_few_instants(trial, "a particle filter")
+    runner = ParticleRunner(trial, method.particle_options)
+    return ExperimentTerm(experiment, trial, PreparedRunner(runner), trial.data.outputs, mine)

@@ -31,7 +31,7 @@ SETTLED = 0.1
 """Standard errors by which a maximum may still move."""
 MAX_MONTE_CARLO_ERROR = 0.15
 """Of the maximum, in standard errors: a round with more is followed by one with more values."""
-POINTS_PER_COEFFICIENT, MIN_POINTS = 2.5, 30
+POINTS_PER_COEFFICIENT, MIN_POINTS, FEW_POINTS = 2.5, 30, 12
 SMALL_RADIUS = 0.8
 """Standard errors from which on a quadratic holds; smaller designs see less of it."""
 MAX_MORE, MAX_EMPTY_ROUNDS = 8.0, 12
@@ -129,18 +129,20 @@ class SurfaceSearch(Scaled):
             sizes[k] /= np.sqrt(2 * PROBE_DROP)
         return np.diag(sizes)
 
-    def run(self, centre: np.ndarray, root: np.ndarray, noise: float) -> ParticleOptimum:
+    def run(self, centre: np.ndarray, root: np.ndarray, noise: float, *, nearly: bool = False) -> ParticleOptimum:
         """Return where the maximum is.
 
         root : of the inverse curvature that is expected
         noise : standard deviation of one value
+        nearly : whether one round that settles is enough
         """
         n = len(centre)
         radius, more, rounds, settled, empty = RADIUS * max(1.0, n / 4) ** 0.25, 1.0, 0, 0, 0
         found = _Round(centre, root, np.full((n, n), np.inf), np.inf, np.inf, False)
         reason = ""
         while True:
-            count = int(more * max(MIN_POINTS, POINTS_PER_COEFFICIENT * coefficient_count(n)))
+            least = FEW_POINTS if nearly else MIN_POINTS
+            count = int(more * max(least, POINTS_PER_COEFFICIENT * coefficient_count(n)))
             if self.left < count:
                 reason = "the limit of evaluations was reached"
                 break
@@ -163,11 +165,13 @@ class SurfaceSearch(Scaled):
                 more *= 2
                 continue
             settled += 1
+            if nearly:
+                break
             if settled >= 2 and (radius <= SMALL_RADIUS or 2 * found.spread > MAX_MONTE_CARLO_ERROR):
                 break
             if settled >= 2:
                 radius *= 0.5
-        return ParticleOptimum(found.centre, found.root, found.error, settled >= 2, reason, rounds)
+        return ParticleOptimum(found.centre, found.root, found.error, settled >= (1 if nearly else 2), reason, rounds)
 
     def _round(
         self, centre: np.ndarray, root: np.ndarray, radius: float, count: int, number: int, noise: float

@@ -33,6 +33,7 @@ from grisaille.compilation.particles import (
     particle_lanes,
     run_particles,
 )
+from grisaille.compilation.shared_library import SharedLibrary
 from grisaille.disturbance import Purpose, stream_key
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
@@ -41,10 +42,14 @@ from grisaille.experiment.record_cells import MeasuredRecord, RecordCells
 from grisaille.filtering.filter import Derivatives, Filter, FilterPoint, FilterStates
 from grisaille.filtering.kalman import Likelihood
 from grisaille.filtering.particles.measurement_laws import LawColumns, NotedPredictions, RecordLaws
+from grisaille.filtering.particles.particle_ahead import ParticlesAhead
 from grisaille.filtering.particles.particle_formulas import particle_formulas
 from grisaille.filtering.particles.particle_start import particle_start, root_of
+from grisaille.filtering.particles.particle_smoother import smoothed_moments
 from grisaille.filtering.particles.particle_steps import ParticleSteps
 from grisaille.filtering.passes import stages_of
+from grisaille.memory import BYTES_PER_DOUBLE, require_memory
+from grisaille.numerics.philox import Key
 
 Proposal: TypeAlias = Literal["auto", "bootstrap", "guided"]
 
@@ -70,6 +75,8 @@ class ParticleFilter(Filter):
     """
 
     derivatives: ClassVar[Derivatives] = None
+    difference: ClassVar[float] = 0.03
+    """Long against what random numbers leave of roughness."""
 
     def __init__(
         self, model: StochasticModel, record: MeasuredRecord, options: ParticleOptions, nominal: Floats,
@@ -147,22 +154,45 @@ class ParticleFilter(Filter):
         wants : ``"moments"``, ``"paths"``, ``"errors"`` beside the likelihood
         inflation, laws : in place of those of the filter
         """
-        steps, code = self.steps, self.code(self.steps.guided)
         mean, P = self.start_moments(at)
-        s = self._carried(mean, at.start.z[0])
-        root = root_of(P)
+        s, root = self._carried(mean, at.start.z[0]), root_of(P)
         carried_root = np.zeros((len(s), root.shape[1]))
         carried_root[: len(P)] = root
-        library = code.library
-        abreast = particle_lanes(library)
-        if inflation is None:
-            inflation = np.array(steps.inflation) if steps.inflation else np.zeros(self.record.y.shape)
+        given = self.steps.inflation if inflation is None else inflation
+        added = np.array(given) if len(given) else np.zeros(self.record.y.shape)
         run = ParticleRun(
-            -(-steps.particles // abreast) * abreast, at.q, self._nominal, s, carried_root,
-            stream_key(self.seed, Purpose.PARTICLES, self.record.name), steps.guided, inflation, laws or self.laws, walk, self._bounds,
-            wants,
+            self.count, at.q, self._nominal, s, carried_root, self._key(0), self.steps.guided, added,
+            laws=laws or self.laws, walk=walk, limits=self._bounds, wants=wants,
         )  # fmt: skip
-        return run_particles(library, self.prepared(at.q), run, self.model.n)
+        return run_particles(self.library, self.prepared(at.q), run, self.model.n)
+
+    def simulate(self, at: FilterPoint, particles: Floats, first: int, last: int, number: int) -> ParticleAnswer:
+        """Return moments at the samples on cells [first, last) of particles, (J, ns), that go on without measurements.
+
+        number : of the random numbers
+        """
+        record = self.prepared(at.q).unmeasured(first, last)
+        nothing = np.zeros((len(particles[0]), 0))
+        run = ParticleRun(
+            self.count, at.q, self._nominal, particles[0], nothing, self._key(1 + number), False,
+            np.zeros(record.y.shape), enter=particles, limits=self._bounds, wants=frozenset({"moments"}),
+        )  # fmt: skip
+        return run_particles(self.library, record, run, self.model.n)
+
+    @property
+    def library(self) -> SharedLibrary:
+        """The compiled filter with the proposals of the steps."""
+        return self.code(self.steps.guided).library
+
+    @property
+    def count(self) -> int:
+        """How many particles there are: as many as are moved at once divide it."""
+        abreast = particle_lanes(self.library)
+        return max(2, -(-self.steps.particles // abreast) * abreast)
+
+    def _key(self, number: int) -> Key:
+        name = self.record.name if not number else f"{self.record.name} from {number}"
+        return stream_key(self.seed, Purpose.PARTICLES, name)
 
     def estimate(self, at: FilterPoint) -> tuple[float, int]:
         """Return the estimate of log L alone, and the sample that no particle explained; −1: none."""
@@ -202,12 +232,24 @@ class ParticleFilter(Filter):
         return self.with_steps(replace(self.steps, guided=False, inflation=()), lambda: NotImplemented)
 
     def states(self, at: FilterPoint) -> FilterStates | Likelihood:
-        answer = self.run(at, frozenset({"moments"}))
+        size = BYTES_PER_DOUBLE * len(self.record.times) * self.count * (int(self.formulas.s.numel()) + 2)
+        require_memory(
+            size, f"The paths of {self.count} particles over {len(self.record.times)} samples",
+            lambda available: f"{int(self.count * available / size)} particles would fit.",
+        )  # fmt: skip
+        answer = self.run(at, frozenset({"moments", "paths"}))
         if answer.failed != -1:
             return self.log_likelihood(at)
         assert answer.mean is not None and answer.covariance is not None
         n, nz = self.model.n, int(self.model.z.numel())
-        return FilterStates(answer.mean[:, :n], answer.covariance, z=answer.mean[:, n : n + nz] if nz else None)
+        x_smooth, P_smooth = smoothed_moments(answer, n)
+        z = answer.mean[:, n : n + nz] if nz else None
+        return FilterStates(answer.mean[:, :n], answer.covariance, x_smooth, P_smooth, z=z)
+
+    @property
+    def ahead(self) -> ParticlesAhead:
+        """Predictions over several samples."""
+        return ParticlesAhead(self)
 
     def prepared(self, q: Floats) -> ParticleRecord:
         """Return the record on cells with the steps of this filter; kept while signals stay."""

@@ -51,8 +51,8 @@ def _formulas(model: StochasticModel) -> ParticleFormulas:
     nu, nw = int(model.u.numel()), _noises(model)
     # the noise of unit intensity is in B: its root is the identity, and its places among the signals are empty
     put = [step.p[system.np :], *(u[nu:] for u in step.signals)]
-    values = [ca.vec(ca.DM.eye(nw)), *(ca.DM.zeros(u.numel() - nu) for u in step.signals)]
-    (after,) = ca.substitute([step.after], put, [ca.SX(v) for v in values]) if nw else [step.after]
+    values = [ca.densify(ca.vec(ca.SX.eye(nw))), *(ca.SX.zeros(u.numel() - nu) for u in step.signals)]
+    (after,) = ca.substitute([step.after], put, values) if nw else [step.after]
     q, s, u = step.p[: system.np], step.x, ca.SX.sym("u", nu)
     X, z, rest = s[: model.n], s[model.n : model.n + model.z.numel()], s[model.n + model.z.numel() :]
     begin, every = X, ca.vertcat(u, ca.SX.zeros(nw))
