@@ -21,6 +21,8 @@
  *   gr_move (t, h, s, ua, um, ub, v, q, nominal, c, out)     one step; ua, um, ub: signals at t, t + h/2, t + h
  *   gr_begin(t, s, u, q, nominal, c, out)                    a state drawn at the start put on the constraints
  *   gr_look (t, s, u, q, nominal, c, seen, R)
+ *   with GR_EVENTS, the number of clocks, gr_counter[] places in u of the signals that count their ticks, and
+ *   gr_event(t, s, u, pulse, q, nominal, c, out, fired)      one pass through the events
  *   with GR_GUIDED also
  *   gr_back (t, h, s, ua, um, ub, v, q, nominal, c, l, ls, lv)   l dS+/dS and l dS+/dv
  *   gr_slope(t, s, u, q, nominal, c, H)                             dh/ds, GR_NY x GR_NS, row by row
@@ -232,6 +234,26 @@ GR_FN void gr_limit(const gr_particle_task *f, gr_wide *s) {
     }
 }
 
+#ifdef GR_EVENTS
+enum { GR_MOST_PASSES = 50 };
+
+/* what happens at the end of a step: u there, ticks where a signal that counts them has grown since `before` */
+GR_FN void gr_happen(const gr_particle_task *f, double t, gr_wide *s, const double *before, const double *u,
+                     const gr_wide *q, const gr_wide *nominal, const gr_wide *c) {
+  gr_wide wide[GR_LEN(GR_NU)], pulse[GR_LEN(GR_EVENTS)], fired[1];
+  long i, l, pass;
+  gr_widen(u, GR_NU, wide);
+  for (i = 0; i < GR_EVENTS; i++) pulse[i] = GR_SPLAT(u[gr_counter[i]] > before[gr_counter[i]] + 0.5 ? 1.0 : 0.0);
+  for (pass = 0; pass < GR_MOST_PASSES; pass++) {
+    int any = 0;
+    gr_event(t, s, wide, pulse, q, nominal, c, s, fired);
+    for (l = 0; l < GR_LANES; l++) any |= GR_LANE(fired[0], l) > 0.0;
+    if (!any) break;
+  }
+  gr_limit(f, s);
+}
+#endif
+
 /* one block along an interval from s to out; `every` steps of v make one (2: for the error of steps); tape: states before
  * each step, or NULL */
 GR_FN void gr_along(const gr_particle_task *f, const gr_interval *it, const gr_wide *s, const gr_wide *v,
@@ -255,6 +277,9 @@ GR_FN void gr_along(const gr_particle_task *f, const gr_interval *it, const gr_w
       }
       gr_move(t + (double)j * h, h, out, ua, um, ub, v, q, nominal, c, out);
       gr_limit(f, out);
+#ifdef GR_EVENTS
+      gr_happen(f, t + (double)(j + 1) * h, out, u, j + 1 == n ? f->signals + (k + 1) * GR_NU : u, q, nominal, c);
+#endif
       v += GR_NV;
     }
     u += GR_NU;
@@ -291,6 +316,9 @@ GR_FN void gr_coarsely(const gr_particle_task *f, const gr_interval *it, const g
 #endif
       gr_move(t + (double)j * h, h, out, ua, um, ub, both, q, nominal, c, out);
       gr_limit(f, out);
+#ifdef GR_EVENTS
+      gr_happen(f, t + (double)(j + 1) * h, out, u, j + 1 == n ? f->signals + (k + 1) * GR_NU : u, q, nominal, c);
+#endif
       v += 2 * GR_NV;
     }
     u += GR_NU;

@@ -6,7 +6,7 @@ What depends on parameters alone is computed once for each set of them (``hoisti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import casadi as ca
@@ -43,6 +43,14 @@ class ParticleFormulas:
     states: int
     """How many of s are states of the model; the others belong to algebraic unknowns."""
     normals_per_noise: int
+    event: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
+    """s after one pass through the events, of s, u, q and pulses; empty where a model has none."""
+    fired: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
+    """How many clauses have fired in it."""
+    pulses: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
+    """1 for clocks that tick."""
+    counters: tuple[int, ...] = ()
+    """Places in u of the signals that count ticks."""
 
     @property
     def outputs(self) -> int:
@@ -80,13 +88,15 @@ class ParticleCode:
         packed = ca.vertcat(*(f.variance[i, j] for j in range(f.outputs) for i in range(j, f.outputs)))
         formulas = {"gr_move": [f.after], "gr_begin": [f.begin], "gr_look": [f.seen, packed]}
         own = {"gr_move": step, "gr_begin": shown, "gr_look": shown}
+        if f.event.numel():
+            formulas["gr_event"], own["gr_event"] = [f.event, f.fired], [*shown, f.pulses]
         adjoint = ca.SX.sym("l", f.s.numel())
         if self.guided:
             back = ca.jtimes(f.after, ca.vertcat(f.s, f.v), adjoint, True)
             formulas["gr_back"] = [back[: f.s.numel()], back[f.s.numel() :]]
             formulas["gr_slope"] = [ca.vec(ca.densify(ca.jacobian(f.seen[: f.outputs], f.s)).T)]
             own["gr_back"], own["gr_slope"] = step, shown
-        fast, slow = [f.t, f.h, f.s, *f.signals, f.v, f.u, adjoint], [f.q, f.nominal]
+        fast, slow = [f.t, f.h, f.s, *f.signals, f.v, f.u, f.pulses, adjoint], [f.q, f.nominal]
         flat = [ca.densify(ca.vec(e)) for every in formulas.values() for e in every]
         split = hoist(fast, slow, flat)
         made = {"gr_once": ca.Function("once", slow, [ca.densify(split.once)])}
@@ -110,11 +120,14 @@ class ParticleCode:
         switches = ["#define GR_GUIDED 1"] if self.guided else []
         if f.normals_per_noise in (1, 2):
             switches.append(f"#define GR_COARSE {f.normals_per_noise}")
+        if f.event.numel():
+            places = ", ".join(map(str, f.counters)) or "0"
+            switches += [f"#define GR_EVENTS {len(f.counters)}", f"static const long gr_counter[] = {{{places}}};"]
         slow = ("q", "nominal", "c")
         step, shown = ("t", "h", "s", "ua", "um", "ub", "v", *slow), ("t", "s", "u", *slow)
         signatures = {
             "gr_once": (("q", "nominal"), ("out",)), "gr_move": (step, ("out",)), "gr_begin": (shown, ("out",)),
-            "gr_look": (shown, ("seen", "R")), "gr_back": ((*step, "l"), ("ls", "lv")), "gr_slope": (shown, ("H",)),
+            "gr_look": (shown, ("seen", "R")), "gr_event": (("t", "s", "u", "pulse", *slow), ("out", "fired")), "gr_back": ((*step, "l"), ("ls", "lv")), "gr_slope": (shown, ("H",)),
         }  # fmt: skip
         return "\n".join(
             [

@@ -18,7 +18,7 @@ import numpy as np
 
 from grisaille.bound_experiment import BoundExperiment
 from grisaille.bound_experiment.estimated_quantities import UNKNOWN_KINDS, Kind
-from grisaille.bound_experiment.shared_refusals import refuse_few_instants, refuse_static, scheduled_trial
+from grisaille.bound_experiment.shared_refusals import refuse_few_instants, refuse_static
 from grisaille.bound_experiment.unknown import Unknown
 from grisaille.errors import EstimationError
 from grisaille.estimation.abilities.redraw import Redraw
@@ -179,7 +179,6 @@ def particle_case(
 ) -> ExperimentTerm:
     """Return an experiment with its trial as a particle filter runs it."""
     refuse_static(trial, "a particle filter")
-    trial = scheduled_trial(trial, "a particle filter") if trial.flat.whens else trial
     refuse_few_instants(trial, "a particle filter")
     runner = ParticleRunner(trial, method.particle_options)
-    return ExperimentTerm(experiment, trial, PreparedRunner(runner), trial.data.outputs, mine)
+    return ExperimentTerm(experiment, runner.trial, PreparedRunner(runner), trial.data.outputs, mine)

@@ -12,9 +12,11 @@ from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import INDEPENDENT_OF_VALUES, EstimationError, GrisailleError
 from grisaille.filtering.filter_runner import FilterOptions, FilterRunner
+from grisaille.filtering.particles.particle_events import without_discretes
 from grisaille.filtering.particles.particle_filter import ParticleFilter, ParticleOptions
 from grisaille.laws.censored import censored_path
 from grisaille.model.measurement.distributions import law_formulas
+from grisaille.structure.time_schedule import why_not_scheduled
 
 
 class ParticleRunner(FilterRunner):
@@ -24,8 +26,19 @@ class ParticleRunner(FilterRunner):
         super().__init__(trial, FilterOptions(substeps=options.substeps, initial_covariance=options.initial_covariance))
         self.particle_options = options
 
+    @staticmethod
+    def followed(trial: BoundExperiment) -> BoundExperiment:
+        """Return the trial with discrete variables as signals where they are known before a run; particles follow
+        their own events elsewhere.
+        """
+        if not trial.flat.whens or why_not_scheduled(trial.structure):
+            return trial
+        return trial.scheduled()
+
     def _choose(self, model: StochasticModel, point: ExperimentPoint) -> ParticleFilter:
         nominal = np.asarray(point.initializer.nominal[: model.nx])
+        if model.structure.system.reactions is not None:
+            model = without_discretes(model)
         return ParticleFilter(model, self.record, self.particle_options, nominal, self._limits())
 
     def particle_filter(self, steps: Discretisation, theta: Floats, seed: int) -> ParticleFilter:

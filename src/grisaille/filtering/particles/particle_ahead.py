@@ -32,6 +32,12 @@ class ParticlesAhead:
         """Return moments of the states at every sample by the data up to its origin, −1: none; and algebraic
         unknowns.
         """
+        if self.filter.formulas.event.numel():
+            raise EstimationError(
+                f"{self.filter.model.structure.model.name} has events of its own, and predictions over several samples "
+                f"are formulas of the states, which do not know the discrete variables of each particle: "
+                f"fit.residuals() has predictions one sample ahead, fit.predict() simulations."
+            )
         f, n, nz = self.filter, self.filter.model.n, int(self.filter.model.z.numel())
         answer = f.run(at, frozenset({"paths", "moments"}))
         if answer.failed != -1:

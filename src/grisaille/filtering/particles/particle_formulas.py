@@ -20,6 +20,7 @@ from grisaille.compilation.step import StepFormula, formulate_step, project
 from grisaille.compilation.stochastic_step import SchemeChoice, choose_scheme, formulate
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
+from grisaille.filtering.particles.particle_events import ParticleEvents
 from grisaille.model.expression import Expression, Name, postorder
 from grisaille.model.lowering.lowering import lower
 from grisaille.model.measurement.distributions import law_formulas
@@ -46,33 +47,56 @@ def _noises(model: StochasticModel) -> int:
 
 
 def _formulas(model: StochasticModel) -> ParticleFormulas:
-    system, scheme = _augmented(model), step_scheme(model)
+    system, scheme, events = _augmented(model), step_scheme(model), ParticleEvents.of(model)
     step = _deterministic(system) if scheme is None else formulate(_diffusion(model), scheme, EFFORT)
     nu, nw = int(model.u.numel()), _noises(model)
     # the noise of unit intensity is in B: its root is the identity, and its places among the signals are empty
     put = [step.p[system.np :], *(u[nu:] for u in step.signals)]
     values = [ca.densify(ca.vec(ca.SX.eye(nw))), *(ca.SX.zeros(u.numel() - nu) for u in step.signals)]
     (after,) = ca.substitute([step.after], put, values) if nw else [step.after]
-    q, s, u = step.p[: system.np], step.x, ca.SX.sym("u", nu)
-    X, z, rest = s[: model.n], s[model.n : model.n + model.z.numel()], s[model.n + model.z.numel() :]
-    begin, every = X, ca.vertcat(u, ca.SX.zeros(nw))
+    q, u, nominal = step.p[: system.np], ca.SX.sym("u", nu), step.nominal[: model.n]
+    X, z, rest = ca.vertsplit(step.x, [0, model.n, model.n + model.z.numel(), step.x.numel()])
+    every = ca.vertcat(u, ca.SX.zeros(nw))
+    begin, start, solved = X, z, z
     for _ in range(START_CORRECTIONS):
-        begin = project(system, step.t, begin, every, q, step.nominal[: model.n]) if model.constraints.numel() else begin
-    shown = ca.vertcat(model.measured, *_law_arguments(model))
+        begin = project(system, step.t, begin, every, q, nominal) if model.constraints.numel() else begin
     if model.z.numel():
         carried = ImplicitAsStates(system, EFFORT)
-        begin = ca.vertcat(begin, carried.begin(step.t, begin, z, every, q)[0], rest)
-        solved = carried.begin(step.t, X, z, every, q)[0]
-    else:
-        solved = z
+        start, solved = (carried.begin(step.t, x, z, every, q)[0] for x in (begin, X))
+    shown = ca.vertcat(model.measured, *_law_arguments(model))
     here = [model.t, model.X, model.z, model.u, model.q]
-    seen, variance = ca.Function("seen", here, [ca.densify(shown), ca.densify(model.variance)])(
-        step.t, X, solved, u, q
-    )
-    return ParticleFormulas(
-        step.t, step.h, s, (step.signals[0][:nu], step.signals[1][:nu], step.signals[2][:nu]), step.noise, q,
-        step.nominal, ca.densify(ca.cse(after)), u, ca.densify(begin), seen, variance, model.n,
+    look = ca.Function("seen", here, [ca.densify(shown), ca.densify(model.variance)])
+    seen, variance = look(step.t, X, solved, u, q)
+    found = ParticleFormulas(
+        step.t, step.h, step.x, tuple(s[:nu] for s in step.signals), step.noise, q, step.nominal,
+        ca.densify(ca.cse(after)), u, ca.densify(ca.vertcat(begin, start, rest)), seen, variance, model.n,
         0 if scheme is None else scheme.scheme.normals_per_noise,
+    )  # fmt: skip
+    return found if events is None else _with_events(model, events, system, found)
+
+
+def _with_events(
+    model: StochasticModel, events: ParticleEvents, system: System, f: ParticleFormulas
+) -> ParticleFormulas:
+    """Return the same with discrete variables and conditions among the numbers of a particle."""
+    n, nz, size = model.n, int(model.z.numel()), int(f.s.numel())
+    X, z, carried = f.s[:n], f.s[n : n + nz], events.carried
+    discretes = events.parts(carried)[0]
+    own = ca.SX(f.q)
+    for k, place in enumerate(events.places):
+        own[place] = discretes[k]
+    # discrete variables are parameters to the equations
+    after, seen, variance = ca.substitute([f.after, f.seen, f.variance], [f.q], [own])
+    start = events.start(model, f.t, f.begin[:n], f.begin[n : n + nz], f.u, f.q)
+    arguments, results = events.happened(model, system, f.nominal[:n])
+    happened = ca.Function("event", [*arguments, f.nominal], results)
+    moved, kept, fired = happened(f.t, X, z, f.u, f.q, carried, events.pulses, f.nominal)
+    return replace(
+        f, s=ca.vertcat(f.s, carried), after=ca.vertcat(after, carried), seen=seen, variance=variance,
+        nominal=ca.vertcat(f.nominal, ca.SX.sym("unused", carried.numel())),
+        begin=ca.densify(ca.vertcat(f.begin, start)),
+        event=ca.densify(ca.vertcat(moved, f.s[n:size], kept)), fired=ca.densify(fired), pulses=events.pulses,
+        counters=events.counters,
     )  # fmt: skip
 
 
