@@ -5,7 +5,7 @@
  *
  * A model stepped in this way has no density from state to state, only one of the numbers v of the interval. Proposals and
  * weights are therefore of v: "bootstrap" draws from N(0, I); "guided" linearises the prediction of each particle by
- * v at v = 0,  y ~ h0 + G v + e,  e ~ N(0, R),  and draws from the normal law of v given y,
+ * v, at v = 0 or there and then at the mean that follows,  y ~ h0 + G v + e,  e ~ N(0, R),  and draws from the normal law of v given y,
  *
  *   v = G' Ls^-T Ls^-1 (y - h0) + (I - G' Ls^-T (Ls + Lr)^-1 G) xi,   xi ~ N(0, I),  Ls Ls' = G G' + R,  Lr Lr' = R
  *
@@ -36,6 +36,7 @@
 #include "gr_resample.h"
 #include "gr_task.h"
 
+#define GR_FARTHEST 6.0 /* deviations of a normal number where a prediction is linearised */
 enum { GR_DRAW = 0, GR_PERTURB = 1, GR_CHOOSE = 2 }; /* nodes of the streams */
 enum { GR_IDENTITY = 0, GR_EXPONENTIAL = 1, GR_LOGISTIC = 2 };
 
@@ -63,7 +64,7 @@ typedef struct {
   const double *root;          /* (GR_NS, n_root) of the covariance at the start */
   long n_root;
   gr_stream stream;
-  long guided;
+  long guided;                 /* how often a prediction is linearised; 0: proposals of the model */
   gr_law law;
   /* iterated filtering: unknowns that walk, one set for each particle */
   long n_walking;
@@ -106,7 +107,7 @@ typedef struct {
   gr_wide *s, *next, *q, *c;   /* of all particles, blocks of GR_LANES */
   gr_wide *seen, *noise, *after; /* per block: of the linearised prediction; of the states that are reached */
   gr_wide *noise_after, *own;
-  gr_wide *G, *xi, *v, *tape;
+  gr_wide *G, *V, *offset, *xi, *v, *tape;
   double *looked, *pseudo, *density, *log_weight, *weight, *forward, *values;
   double *walk;
   gr_ranked *order, *other;
@@ -152,6 +153,8 @@ GR_FN long gr_arrange(const gr_particle_task *f, double *work, gr_room *r) {
   GR_TAKE(noise_after, gr_wide, GR_LEN(GR_NP));
   GR_TAKE(own, gr_wide, GR_LEN(GR_NY) * D);
   GR_TAKE(G, gr_wide, f->guided ? GR_BLOCKS(f) * GR_LEN(GR_NY) * D : 1);
+  GR_TAKE(V, gr_wide, f->guided ? GR_BLOCKS(f) * D : 1);
+  GR_TAKE(offset, gr_wide, GR_BLOCKS(f) * GR_LEN(GR_NY));
   GR_TAKE(xi, gr_wide, D);
   GR_TAKE(v, gr_wide, D);
   GR_TAKE(tape, gr_wide, tapes * GR_LEN(GR_NS));
@@ -402,12 +405,10 @@ GR_FN double gr_normal_cdf(double z) { return 0.5 * erfc(-0.70710678118654752 * 
 #ifdef GR_GUIDED
 /* dh/dv of one block: GR_NY rows of D numbers; s: where the interval ends, tape: states before each step */
 GR_FN void gr_rows(const gr_particle_task *f, const gr_interval *it, double t, const gr_wide *s, const gr_wide *u,
-                   const gr_wide *q, const gr_wide *nominal, const gr_wide *c, const gr_wide *tape, const long *rows,
-                   long m, long D, gr_wide *G) {
+                   const gr_wide *q, const gr_wide *nominal, const gr_wide *c, const gr_wide *tape, const gr_wide *v,
+                   const long *rows, long m, long D, gr_wide *G) {
   gr_wide H[GR_LEN(GR_NY * GR_NS)], l[GR_LEN(GR_NS)], ua[GR_LEN(GR_NU)], um[GR_LEN(GR_NU)], ub[GR_LEN(GR_NU)];
-  gr_wide none[GR_LEN(GR_NV)];
   long r, k, j, i;
-  for (i = 0; i < GR_NV; i++) none[i] = GR_SPLAT(0.0);
   gr_slope(t, s, u, q, nominal, c, H);
   for (r = 0; r < m; r++) {
     const double *at = f->stages + it->stage * GR_NU;
@@ -423,7 +424,7 @@ GR_FN void gr_rows(const gr_particle_task *f, const gr_interval *it, double t, c
         gr_widen(at - GR_NU, GR_NU, um);
         gr_widen(at, GR_NU, ub);
         at -= 2 * GR_NU;
-        gr_back(begin + (double)j * h, h, tape + n * GR_LEN(GR_NS), ua, um, ub, none, q, nominal, c, l, l,
+        gr_back(begin + (double)j * h, h, tape + n * GR_LEN(GR_NS), ua, um, ub, v + n * GR_NV, q, nominal, c, l, l,
                 G + r * D + n * GR_NV);
       }
     }
@@ -658,16 +659,20 @@ GR_FN gr_interval gr_next(const gr_particle_task *f, const gr_interval *before) 
   return it;
 }
 
-/* what is linearised of a block: the prediction without noise of the interval, and its slopes by the normals */
+/* what is linearised of a block, at the normals V: the prediction there and its slopes, and what these make of V */
 GR_FN void gr_linearise(const gr_particle_task *f, gr_room *r, const gr_interval *it, int is_start, double t,
                         const gr_wide *u, const gr_wide *nominal, const long *rows, long m, long D, long b) {
 #ifdef GR_GUIDED
-  const gr_wide *q = gr_q(f, r, b), *c = gr_c(f, r, b), *s = r->s + b * GR_LEN(GR_NS);
-  gr_wide *G = r->G + b * GR_LEN(GR_NY) * D, guess[GR_LEN(GR_NS)];
+  const gr_wide *q = gr_q(f, r, b), *c = gr_c(f, r, b), *s = r->s + b * GR_LEN(GR_NS), *V = r->V + b * D;
+  gr_wide *G = r->G + b * GR_LEN(GR_NY) * D, guess[GR_LEN(GR_NS)], moved[GR_LEN(GR_NS)];
   long i, j, k;
   if (is_start) {
     gr_wide H[GR_LEN(GR_NY * GR_NS)];
-    gr_begin(t, s, u, q, nominal, c, guess);
+    for (i = 0; i < GR_NS; i++) {
+      moved[i] = s[i];
+      for (k = 0; k < D; k++) moved[i] = moved[i] + GR_SPLAT(f->root[i * D + k]) * V[k];
+    }
+    gr_begin(t, moved, u, q, nominal, c, guess);
     gr_slope(t, guess, u, q, nominal, c, H);
     for (i = 0; i < m; i++)
       for (k = 0; k < D; k++) {
@@ -676,11 +681,15 @@ GR_FN void gr_linearise(const gr_particle_task *f, gr_room *r, const gr_interval
         G[i * D + k] = sum;
       }
   } else {
-    for (k = 0; k < D; k++) r->v[k] = GR_SPLAT(0.0);
-    gr_along(f, it, s, r->v, q, nominal, c, r->tape, guess);
-    gr_rows(f, it, t, guess, u, q, nominal, c, r->tape, rows, m, D, G);
+    gr_along(f, it, s, V, q, nominal, c, r->tape, guess);
+    gr_rows(f, it, t, guess, u, q, nominal, c, r->tape, V, rows, m, D, G);
   }
   gr_look(t, guess, u, q, nominal, c, r->seen + b * GR_LEN(GR_NO), r->noise + b * GR_LEN(GR_NP));
+  for (i = 0; i < m; i++) {
+    gr_wide sum = GR_SPLAT(0.0);
+    for (k = 0; k < D; k++) sum = sum + G[i * D + k] * V[k];
+    r->offset[b * GR_LEN(GR_NY) + i] = sum;
+  }
 #else
   (void)f, (void)r, (void)it, (void)is_start, (void)t, (void)u, (void)nominal, (void)rows, (void)m, (void)D, (void)b;
 #endif
@@ -699,7 +708,30 @@ GR_FN void gr_proposed_noise(const gr_particle_task *f, const gr_room *r, long s
       GR_LANE(e[i], l) = pseudo[0];
       GR_LANE(R[i * m + i], l) = pseudo[1];
     }
+    e[i] = e[i] + r->offset[b * GR_LEN(GR_NY) + i];
     R[i * m + i] = R[i * m + i] + GR_SPLAT(f->inflation[sample * GR_NY + rows[i]]);
+  }
+}
+
+/* V moved to the mean of v given the measurement, by what is linearised there */
+GR_FN void gr_move_expansion(const gr_particle_task *f, gr_room *r, long sample, const long *rows, long m, long D, long b) {
+  const gr_wide *G = r->G + b * GR_LEN(GR_NY) * D;
+  gr_wide S[GR_LEN(GR_NY * GR_NY)], e[GR_LEN(GR_NY)], *V = r->V + b * D;
+  long i, j, k, l;
+  gr_proposed_noise(f, r, sample, rows, m, b, S, e);
+  for (i = 0; i < m; i++)
+    for (j = 0; j <= i; j++)
+      for (k = 0; k < D; k++) S[i * m + j] = S[i * m + j] + G[i * D + k] * G[j * D + k];
+  gr_root_of(S, m);
+  gr_forwards(S, m, e);
+  gr_backwards(S, m, e);
+  for (k = 0; k < D; k++) {
+    gr_wide value = GR_SPLAT(0.0);
+    for (i = 0; i < m; i++) value = value + G[i * D + k] * e[i];
+    for (l = 0; l < GR_LANES; l++) {
+      const double x = GR_LANE(value, l);
+      GR_LANE(V[k], l) = x > GR_FARTHEST ? GR_FARTHEST : x >= -GR_FARTHEST ? x : isnan(x) ? 0.0 : -GR_FARTHEST;
+    }
   }
 }
 
@@ -714,7 +746,7 @@ GR_FN void gr_look_ahead(const gr_particle_task *f, gr_room *r, long sample, con
       for (k = 0; k < D; k++) S[i * m + j] = S[i * m + j] + G[i * D + k] * G[j * D + k];
     for (l = 0; l < GR_LANES; l++) {
       double *own = r->values + ((b * GR_LANES + l) * GR_NY + rows[i]) * 2;
-      own[0] = GR_LANE(seen[rows[i]], l);
+      own[0] = GR_LANE(seen[rows[i]], l) - GR_LANE(r->offset[b * GR_LEN(GR_NY) + i], l);
       own[1] = GR_LANE(S[i * m + i], l) - f->inflation[sample * GR_NY + rows[i]];
     }
   }
@@ -761,7 +793,8 @@ GR_FN void gr_inherit_noise(const gr_particle_task *f, const gr_room *r, long sa
     for (i = 0; i < m * m; i++) GR_LANE(R[i], l) = GR_LANE(own_R[i], from % GR_LANES);
     for (i = 0; i < m; i++) {
       GR_LANE(e[i], l) = GR_LANE(own_e[i], from % GR_LANES);
-      GR_LANE(first[i], l) = GR_LANE(r->seen[from / GR_LANES * GR_LEN(GR_NO) + rows[i]], from % GR_LANES);
+      GR_LANE(first[i], l) = GR_LANE(r->seen[from / GR_LANES * GR_LEN(GR_NO) + rows[i]], from % GR_LANES) -
+                             GR_LANE(r->offset[from / GR_LANES * GR_LEN(GR_NY) + i], from % GR_LANES);
     }
   }
 }
@@ -808,10 +841,16 @@ GR_FN int gr_use(const gr_particle_task *f, gr_room *r, const gr_interval *it, i
   gr_widen(f->signals + here * GR_NU, GR_NU, u);
   for (j = 0; j < J; j++) r->chosen[j] = j;
   if (guided) {
-    for (b = 0; b < GR_BLOCKS(f); b++) gr_linearise(f, r, it, is_start, t, u, nominal, rows, m, D, b);
-    if (law) {
-      gr_gather(f, r->seen, r->looked);
-      if (f->law(0, sample, r->looked, r->pseudo)) return -2;
+    long round;
+    for (k = 0; k < GR_BLOCKS(f) * D; k++) r->V[k] = GR_SPLAT(0.0);
+    for (round = 1;; round++) {
+      for (b = 0; b < GR_BLOCKS(f); b++) gr_linearise(f, r, it, is_start, t, u, nominal, rows, m, D, b);
+      if (law) {
+        gr_gather(f, r->seen, r->looked);
+        if (f->law(0, sample, r->looked, r->pseudo)) return -2;
+      }
+      if (round >= f->guided) break;
+      for (b = 0; b < GR_BLOCKS(f); b++) gr_move_expansion(f, r, sample, rows, m, D, b);
     }
     for (b = 0; b < GR_BLOCKS(f); b++) gr_look_ahead(f, r, sample, rows, m, D, b);
     gr_summarise(f, r, sample);

@@ -126,7 +126,8 @@ class ParticleRun:
     root: Floats
     """(ns, r) of the covariance at the start."""
     stream: Key
-    guided: bool
+    guided: int
+    """How often the prediction of a particle is linearised; zero: proposals of the model."""
     inflation: Floats
     """(N, ny) variances added in proposals."""
     enter: Floats | None = None

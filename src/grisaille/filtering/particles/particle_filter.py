@@ -84,7 +84,7 @@ class ParticleFilter(Filter):
     ) -> None:  # fmt: skip
         super().__init__(model, record)
         self.options, self.limits = options, limits
-        self.plant_nominal, self.steps, self.seed = nominal, ParticleSteps((), 0, False), options.seed
+        self.plant_nominal, self.steps, self.seed = nominal, ParticleSteps((), 0, 0), options.seed
         self._records: dict[bytes, ParticleRecord] = {}
 
     @property
@@ -174,7 +174,7 @@ class ParticleFilter(Filter):
         record = self.prepared(at.q).unmeasured(first, last)
         nothing = np.zeros((len(particles[0]), 0))
         run = ParticleRun(
-            self.count, at.q, self._nominal, particles[0], nothing, self._key(1 + number), False,
+            self.count, at.q, self._nominal, particles[0], nothing, self._key(1 + number), 0,
             np.zeros(record.y.shape), enter=particles, limits=self._bounds, wants=frozenset({"moments"}),
         )  # fmt: skip
         return run_particles(self.library, record, run, self.model.n)
@@ -182,7 +182,7 @@ class ParticleFilter(Filter):
     @property
     def library(self) -> SharedLibrary:
         """The compiled filter with the proposals of the steps."""
-        return self.code(self.steps.guided).library
+        return self.code(self.steps.guided > 0).library
 
     @property
     def count(self) -> int:
@@ -229,7 +229,7 @@ class ParticleFilter(Filter):
 
     def _plainly(self) -> ParticleFilter:
         """Return the filter with the model's own proposals."""
-        return self.with_steps(replace(self.steps, guided=False, inflation=()), lambda: NotImplemented)
+        return self.with_steps(replace(self.steps, guided=0, inflation=()), lambda: NotImplemented)
 
     def states(self, at: FilterPoint) -> FilterStates | Likelihood:
         size = BYTES_PER_DOUBLE * len(self.record.times) * self.count * (int(self.formulas.s.numel()) + 2)

@@ -17,14 +17,15 @@ class ParticleSteps(FilterDiscretisation, saved_as="ParticleSteps"):
     substeps: tuple[int, ...]
     """Steps of every cell."""
     particles: int
-    guided: bool
+    guided: int
+    """How often the prediction of a particle is linearised for its proposal; zero: proposals of the model."""
     inflation: tuple[tuple[float, ...], ...] = ()
     """For each sample and output the variance that proposals add to that of the measurement; empty: none."""
 
     def __str__(self) -> str:
         least, most = min(self.substeps), max(self.substeps)
         steps = f"{most}" if least == most else f"{least} to {most}"
-        kind = "guided" if self.guided else "bootstrap"
+        kind = "bootstrap" if not self.guided else "guided" if self.guided == 1 else f"{self.guided} times guided"
         return f"{self.particles} particles, {kind} proposals, {steps} steps between samples"
 
     @property

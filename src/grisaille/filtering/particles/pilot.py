@@ -17,7 +17,6 @@ import numpy as np
 from grisaille.bound_experiment.discretisation import Discretisation
 from grisaille.compilation.particles import ParticleAnswer
 from grisaille.disturbance.duals import Floats
-from grisaille.errors import EstimationError
 from grisaille.filtering.filter import FilterPoint
 from grisaille.filtering.particles.particle_steps import ParticleSteps
 
@@ -32,26 +31,28 @@ BIAS_TOLERANCE = 0.02
 """The same of the mean change."""
 MAX_STEPS = 4096
 """Between two samples."""
-GUIDED_COST = 4.0
-"""Steps that a guided one takes as long as: one that is linearised, its adjoint for each output, and its own."""
+GUIDED_TIMES = (1, 2)
+"""How often a prediction may be linearised."""
+ADJOINT_COST = 2.0
+"""Steps that the adjoint of one takes as long as, for each output."""
 
 
 def choose_particle_steps(
     filter: ParticleFilter, at: FilterPoint, count: int | str, known: Discretisation | None
 ) -> ParticleSteps:
     """Return the discretisation of a record; ``count`` steps between samples, or ``"auto"``."""
-    guided = filter.can_guide and filter.options.proposal != "bootstrap"
+    guided = int(filter.can_guide and filter.options.proposal != "bootstrap")
     cells = len(filter.cells(at.q).lengths)
-    particles = filter.options.particles
     if isinstance(count, int):
         found = ParticleSteps((count,) * cells, PILOT_PARTICLES, guided)
     else:
         found = _fine_enough(filter, at, ParticleSteps((2,) * cells, PILOT_PARTICLES, guided))
     if guided:
-        found = _inflated(filter, at, found)
-        if filter.options.proposal == "auto" and not _pays(filter, at, found):
-            found = replace(found, guided=False, inflation=())
-    return replace(found, particles=particles)
+        tried = [_inflated(filter, at, replace(found, guided=times)) for times in GUIDED_TIMES]
+        if filter.options.proposal == "auto":
+            tried.append(replace(found, guided=0))
+        found = min(tried, key=lambda steps: _cost(filter, at, steps))
+    return replace(found, particles=filter.options.particles)
 
 
 def _pilot(filter: ParticleFilter, at: FilterPoint, steps: ParticleSteps, repeat: int = 0) -> ParticleAnswer:
@@ -106,23 +107,14 @@ def _inflated(filter: ParticleFilter, at: FilterPoint, steps: ParticleSteps) -> 
     return replace(steps, inflation=tuple(map(tuple, answer.excess.tolist())))
 
 
-def _pays(filter: ParticleFilter, at: FilterPoint, steps: ParticleSteps) -> bool:
-    """Return whether guided proposals give a smaller variance for the same work."""
-    spread = {}
-    for guided in (True, False):
-        tried = replace(steps, guided=guided, inflation=steps.inflation if guided else ())
-        values = []
-        for repeat in range(PILOT_REPEATS):
-            answer = _pilot(filter, at, tried, repeat)
-            values.append(float(answer.terms.sum()) if answer.failed == -1 else -np.inf)
-        spread[guided] = float(np.var(values)) if np.isfinite(values).all() else np.inf
-    return not spread[True] * GUIDED_COST > spread[False]
-
-
-def require_followed(answer: ParticleAnswer, filter: ParticleFilter) -> None:
-    """Raise where no particle explains a measurement."""
-    if answer.failed >= 0:
-        raise EstimationError(
-            f"no particle explains the measurements of {', '.join(filter.model.outputs)} at "
-            f"t = {filter.record.times[answer.failed]:g}"
-        )
+def _cost(filter: ParticleFilter, at: FilterPoint, steps: ParticleSteps) -> float:
+    """Return the variance of log L̂ times the work of a run; infinite where a measurement is not explained."""
+    values = []
+    for repeat in range(PILOT_REPEATS):
+        answer = _pilot(filter, at, steps, repeat)
+        if answer.failed != -1:
+            return np.inf
+        values.append(float(answer.terms.sum()))
+    outputs = filter.record.y.shape[1]
+    work = 1.0 + steps.guided * (1.0 + ADJOINT_COST * outputs)
+    return float(np.var(values)) * work
