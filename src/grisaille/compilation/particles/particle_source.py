@@ -52,6 +52,10 @@ class ParticleFormulas:
     counters: tuple[int, ...] = ()
     """Places in u of the signals that count ticks."""
 
+    def __post_init__(self) -> None:
+        sizes = {int(f.numel()) for f in (self.s, self.after, self.begin, self.nominal, self.event) if f.numel()}
+        assert len(sizes) == 1, f"formulas of a particle have {sizes} entries"
+
     @property
     def outputs(self) -> int:
         return int(self.variance.size1())

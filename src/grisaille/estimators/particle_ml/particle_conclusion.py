@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from grisaille.estimators.particle_ml.particle_ml import ParticleML
     from grisaille.estimators.particle_ml.starting_points import StartingPoint
 
+MAX_STEP_CHOICES = 3
+"""Times that steps are chosen and a maximum is sought with them."""
 MAX_SPREAD = 2.0
 """Standard deviation of one estimate of log L from which on more particles are advised."""
 
@@ -28,12 +30,7 @@ def conclude(
     method: ParticleML, problem: ParticleProblem, start: StartingPoint, journal: SearchJournal, begin: float
 ) -> Estimate:
     """Return the estimate that a search from a point ends at."""
-    search = SurfaceSearch(problem, journal, method.max_evaluations)
-    xi = search.inner(start.theta)
-    root = start.root if start.root is not None else search.probed_root(xi)
-    noise = problem.repeated(start.theta, 6).spread
-    journal.add(6)
-    found = search.run(xi, root, noise if np.isfinite(noise) else 1.0)
+    problem, search, found = _searched(method, problem, start, journal)
     theta = search.outer(found.xi)
     slopes = search.slopes(theta)
     repeated = problem.repeated(theta, method.repetitions, first=search.used + 1000)
@@ -79,6 +76,26 @@ def conclude(
         seconds=time.perf_counter() - begin,
         details={"log_likelihood_error": repeated.error, "log_likelihood_spread": repeated.spread},
     )
+
+
+def _searched(
+    method: ParticleML, problem: ParticleProblem, start: StartingPoint, journal: SearchJournal
+) -> tuple[ParticleProblem, SurfaceSearch, ParticleOptimum]:
+    """Return the end of a search, with steps and proposals that are chosen again where it ends."""
+    theta, root = start.theta, start.root
+    for _ in range(MAX_STEP_CHOICES):
+        search = SurfaceSearch(problem, journal, method.max_evaluations)
+        xi = search.inner(theta)
+        noise = problem.repeated(theta, 6).spread
+        journal.add(6)
+        begin = search.probed_root(xi) if root is None else root
+        found = search.run(xi, begin, noise if np.isfinite(noise) else 1.0)
+        theta, root = search.outer(found.xi), found.root
+        again = problem.rediscretised(theta) if method.substeps == "auto" else None
+        if again is None or search.left <= 0:
+            break
+        problem = again
+    return problem, search, found
 
 
 def _status(found: ParticleOptimum, journal: SearchJournal) -> str:

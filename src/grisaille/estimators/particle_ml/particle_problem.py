@@ -17,6 +17,7 @@ from grisaille.bound_experiment.unknown import Unknown
 from grisaille.compilation.batch_native import processors
 from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.likelihood import LikelihoodProblem, own_theta_and_steps
+from grisaille.filtering.particles.particle_steps import ParticleSteps
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,19 @@ class ParticleProblem(LikelihoodProblem):
         """Return log L at one point by independent random numbers."""
         values = self.log_posteriors(np.repeat(theta[None], repetitions, axis=0), self.seeds(repetitions, first))
         return RepeatedLikelihood(values + self.prior(theta).value)
+
+    def rediscretised(self, theta: np.ndarray) -> ParticleProblem | None:
+        """Return the same with what suits these values, at least as fine as it was; None where that is what it has."""
+        cases, is_new = [], False
+        for case in self.discretised_problem.cases:
+            own, old = own_theta_and_steps(case, theta)
+            new = case.runner.discretise(own)
+            assert isinstance(old, ParticleSteps) and isinstance(new, ParticleSteps)
+            if len(old.substeps) == len(new.substeps):
+                new = replace(new, substeps=tuple(map(max, zip(old.substeps, new.substeps, strict=True))))
+            is_new |= new.substeps != old.substeps or new.guided != old.guided
+            cases.append(replace(case, discretisation=new))
+        return ParticleProblem(self.unknowns, cases, self.seed) if is_new else None
 
     def seeds(self, count: int, first: int = 0) -> list[int]:
         """Return seeds other than that of the criterion."""

@@ -55,7 +55,8 @@ class ParticleEvents:
     def parts(self, carried: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
         """Return discrete variables, what is remembered, and conditions."""
         nd, nb = len(self.places), int(self.reactions.was.numel())
-        return carried[:nd], carried[nd : nd + nb], carried[nd + nb :]
+        discretes, was, held = ca.vertsplit(carried, [0, nd, nd + nb, carried.numel()])
+        return discretes, was, held
 
     def with_discretes(self, model: StochasticModel, carried: ca.SX) -> ca.SX:
         """Return q with discrete variables as a particle carries them."""
@@ -114,7 +115,11 @@ class ParticleEvents:
             [ca.densify(ca.vertcat(r.conditions)), ca.densify(r.memory), ca.densify(r.values)], [system.u], [model.signals]
         )
         given = [model.t, model.X, model.z, model.u, model.q, r.was, ticks, r.fired]
-        return tuple(ca.Function(n, given, [f]) for n, f in zip(("c", "m", "v"), put, strict=True))  # type: ignore[return-value]
+        sizes = (len(r.texts), int(r.was.numel()), len(r.targets))
+        # what is empty has a shape of its own
+        put = [f if size else ca.SX(0, 1) for f, size in zip(put, sizes, strict=True)]
+        c, m, v = (ca.Function(n, given, [f]) for n, f in zip(("c", "m", "v"), put, strict=True))
+        return c, m, v
 
 
 def without_discretes(model: StochasticModel) -> StochasticModel:
