@@ -36,6 +36,7 @@
 #include "gr_resample.h"
 #include "gr_task.h"
 
+#define GR_UNEXPLAINED (-100.0) /* log of the density of a sample that no walking particle explains */
 #define GR_FARTHEST 6.0 /* deviations of a normal number where a prediction is linearised */
 enum { GR_DRAW = 0, GR_PERTURB = 1, GR_CHOOSE = 2 }; /* nodes of the streams */
 enum { GR_IDENTITY = 0, GR_EXPONENTIAL = 1, GR_LOGISTIC = 2 };
@@ -864,6 +865,10 @@ GR_FN int gr_use(const gr_particle_task *f, gr_room *r, const gr_interval *it, i
     for (j = 0; j < J; j++) sum += r->weight[j];
     if (guided) {
       best = gr_weigh(r->log_weight, J, r->density, &total, &squares);
+      if (best == -INFINITY && f->n_walking) {
+        for (j = 0; j < J; j++) r->density[j] = 1.0, r->log_weight[j] = 0.0;
+        best = 0.0;
+      }
       if (best == -INFINITY) return (int)sample;
       for (total = 0.0, j = 0; j < J; j++) total += r->density[j] *= r->weight[j] / sum;
       if (!(total > 0.0)) return (int)sample;
@@ -934,6 +939,12 @@ GR_FN int gr_use(const gr_particle_task *f, gr_room *r, const gr_interval *it, i
   }
   if (m) {
     best = gr_weigh(r->log_weight, J, r->weight, &total, &squares);
+    if (best == -INFINITY && f->n_walking) {
+      /* unknowns may have walked to where nothing explains the sample: it says nothing then, but costs */
+      for (j = 0; j < J; j++) r->weight[j] = 1.0;
+      best = GR_UNEXPLAINED;
+      total = (double)J;
+    }
     if (best == -INFINITY) return (int)sample;
     if (!guided) gr_summarise(f, r, sample);
     f->terms[sample] = term + best + log(total / (double)J);
