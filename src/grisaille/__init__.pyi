@@ -15,6 +15,7 @@ from grisaille.estimators.collocation.collocation import Collocation as Collocat
 from grisaille.estimators.fitting import evaluate as evaluate
 from grisaille.estimators.kalman_ml.kalman_ml import KalmanML as KalmanML
 from grisaille.estimators.output_error.output_error import OutputError as OutputError
+from grisaille.estimators.particle_ml.particle_ml import ParticleML as ParticleML
 from grisaille.estimators.simulated_pem.simulated_pem import SimulatedPEM as SimulatedPEM
 from grisaille.experiment.experiment import Experiment as Experiment
 from grisaille.laws import (

@@ -23,6 +23,7 @@ class Estimator:
     cannot : checks that it refuses for every fit, with a fragment of the sentence
     holds : whether it holds disturbances at zero, and has to say so
     averages : whether it averages over paths, so that only differences over wide steps see a jump
+    rough : whether random numbers leave its criterion rough, so that only differences over wide steps show its slope
     chooses : whether it is but a choice among the others, which are checked by themselves
     is_another : whether, for an entry, it does exactly what another one does
     """
@@ -33,6 +34,7 @@ class Estimator:
     cannot: Mapping[str, str] = field(default_factory=dict)
     holds: bool = False
     averages: bool = False
+    rough: bool = False
     chooses: bool = False
     is_another: Callable[[Entry], bool] = lambda entry: False
 
@@ -46,7 +48,9 @@ class Estimator:
 
     def inability(self, check: str, entry: Entry) -> str:
         """Why a check is refused for the fit of an entry, or nothing."""
-        is_nonlinear = isinstance(self.method, gr.KalmanML) and self.method.filter in ("extended", "unscented")
+        is_nonlinear = isinstance(self.method, gr.ParticleML) or (
+            isinstance(self.method, gr.KalmanML) and self.method.filter in ("extended", "unscented")
+        )
         if check == "bootstrap" and is_nonlinear and "local" in entry.traits:
             return "has no one model where"
         return self.cannot.get(check, "")
@@ -86,6 +90,7 @@ def _is_direct_anyway(entry: Entry) -> bool:
 LEVELS = _when("levels", "does not estimate 'scale(")
 UNSEEN = _when("squared", "has no linear effect where it is zero")
 STILL = _when("static", "is static, and a filter follows models in time")
+STILL_PARTICLES = _when("static", "is static, and a particle filter follows models in time")
 COLLOCATED = (_when("static", "is static, and collocation follows models in time"), UNSEEN)
 WEIGHED = (*COLLOCATED, _when("open", "collocation weighs data against the model by it"))
 ON_SPLINES = (*COLLOCATED, _when("levels", "as given and does not estimate it"), _not_on_every_state, *WEIGHED)
@@ -111,6 +116,7 @@ _ALL = [
     ),
     Estimator("extended", gr.KalmanML(filter="extended"), (STILL, UNSEEN)),
     Estimator("unscented", gr.KalmanML(filter="unscented"), (STILL, UNSEEN)),
+    Estimator("particles", gr.ParticleML(particles=64), (STILL_PARTICLES,), rough=True),
     Estimator("amle", gr.Collocation(criterion="amle"), WEIGHED, NOT_REDRAWN),
     Estimator("debiased", gr.Collocation(debias=True), WEIGHED, OFF_THE_MINIMUM),
     Estimator("laplace", gr.Collocation(), COLLOCATED, NOT_REDRAWN),
