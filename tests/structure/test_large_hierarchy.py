@@ -13,8 +13,7 @@ from grisaille import der
 from grisaille.structure import explicit_elimination, tearing
 from grisaille.structure.parameters import evaluate_parameters
 from grisaille.structure.singular.scaling import is_clearly_regular, is_regular
-from grisaille.structure.starts import large_hierarchy
-from grisaille.structure.starts import problem as start_problem
+from grisaille.structure.starts import large_hierarchy, problem as start_problem
 from grisaille.structure.starts.hierarchy import solve_levels
 from grisaille.structure.starts.initialization import ConsistentStart, Initializer
 from grisaille.structure.starts.large_hierarchy import least_squares, solve_large_levels

@@ -171,7 +171,7 @@ def _differentiated(law: Law) -> ca.Function:
 
 
 @lru_cache(maxsize=256)
-def _together(laws: tuple[Law, ...]) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _together(laws: tuple[Law, ...]) -> tuple[ca.Function, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the function ℓ, ℓ' of several laws per unit of θ; which are flat, count by logarithm; their supports."""
     import casadi as ca
 

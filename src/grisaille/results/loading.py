@@ -46,8 +46,7 @@ def load(path: str | os.PathLike[str], model: Model | None = None, check: bool =
     kind = str(groups[""].attrs.get("kind", ""))
     if kind == KIND:
         return Fit.of(restore_fit(target, groups, model, check, known))
-    from grisaille.posteriors.saving import KIND as POSTERIOR
-    from grisaille.posteriors.saving import fit_groups, restored
+    from grisaille.posteriors.saving import KIND as POSTERIOR, fit_groups, restored
     from grisaille.results.sampled import Posterior
 
     if kind != POSTERIOR:

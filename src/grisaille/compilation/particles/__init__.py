@@ -18,6 +18,15 @@ from grisaille.compilation.particles.particle_task import (
 )
 
 __all__ = [
-    "CHARTS", "IDENTITY", "MeasurementLaws", "ParticleAnswer", "ParticleCode", "ParticleFormulas", "ParticleRecord", "ParticleRun", "Walk", "particle_lanes",
+    "CHARTS",
+    "IDENTITY",
+    "MeasurementLaws",
+    "ParticleAnswer",
+    "ParticleCode",
+    "ParticleFormulas",
+    "ParticleRecord",
+    "ParticleRun",
+    "Walk",
+    "particle_lanes",
     "run_particles",
-]  # fmt: skip
+]

@@ -38,6 +38,7 @@ from grisaille.estimators.particle_ml.particle_density import ParticleLikelihood
 from grisaille.estimators.particle_ml.particle_problem import ParticleProblem
 from grisaille.estimators.particle_ml.particle_runner import ParticleRunner
 from grisaille.estimators.particle_ml.starting_points import find_start
+from grisaille.filtering.filter_runner import FilterRunner
 from grisaille.filtering.particles.particle_filter import ParticleOptions
 from grisaille.model.classes import Model
 from grisaille.optimization.journal import Progress, SearchJournal
@@ -180,5 +181,5 @@ def particle_case(
     """Return an experiment with its trial as a particle filter runs it."""
     refuse_static(trial, "a particle filter")
     refuse_few_instants(trial, "a particle filter")
-    runner = ParticleRunner(trial, method.particle_options)
+    runner: FilterRunner = ParticleRunner(trial, method.particle_options)
     return ExperimentTerm(experiment, runner.trial, PreparedRunner(runner), trial.data.outputs, mine)

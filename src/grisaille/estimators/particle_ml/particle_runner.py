@@ -80,6 +80,7 @@ class ParticleRunner(FilterRunner):
             limits: dict[str, Floats] = {}
             samples = next((s for s in self.trial.data.samples if s.output == output), None)
             for side, own in own_limits(samples) if samples is not None else ():
+                assert samples is not None
                 path = f"{censored_path(law)}{side}"
                 if path in law_formulas(flat.outputs[output]):
                     raise EstimationError(

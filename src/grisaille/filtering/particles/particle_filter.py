@@ -2,11 +2,11 @@
 
 An estimate of the likelihood without bias: E exp(log L̂) = L for the model as it is stepped, whatever the number of
 particles and the proposals. Its logarithm is too small by half its variance in the mean. With the same seed the same
-random numbers are drawn at all values of the unknowns, and particles are drawn again in an order in which neighbours are
-alike (gr_resample.h), so that log L̂ is nearly smooth.
+random numbers are drawn at all values of the unknowns, and particles are drawn again in an order in which neighbours
+are alike (gr_resample.h), so that log L̂ is nearly smooth.
 
-References: N. J. Gordon, D. J. Salmond, A. F. M. Smith, IEE Proc. F 140 (1993) 107; P. Del Moral, Feynman–Kac Formulae
-(2004), section 7.4 (no bias); A. Doucet, S. Godsill, C. Andrieu, Stat. Comput. 10 (2000) 197 (proposals by
+References: N. J. Gordon, D. J. Salmond, A. F. M. Smith, IEE Proc. F 140 (1993) 107; P. Del Moral, Feynman–Kac
+Formulae (2004), section 7.4 (no bias); A. Doucet, S. Godsill, C. Andrieu, Stat. Comput. 10 (2000) 197 (proposals by
 linearisation); M. Gerber, N. Chopin, J. R. Stat. Soc. B 77 (2015) 509 (order).
 """
 
@@ -37,15 +37,14 @@ from grisaille.compilation.shared_library import SharedLibrary
 from grisaille.disturbance import Purpose, stream_key
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.errors import EstimationError
 from grisaille.experiment.record_cells import MeasuredRecord, RecordCells
 from grisaille.filtering.filter import Derivatives, Filter, FilterPoint, FilterStates
 from grisaille.filtering.kalman import Likelihood
 from grisaille.filtering.particles.measurement_laws import LawColumns, NotedPredictions, RecordLaws
 from grisaille.filtering.particles.particle_ahead import ParticlesAhead
 from grisaille.filtering.particles.particle_formulas import particle_formulas
-from grisaille.filtering.particles.particle_start import particle_start, root_of
 from grisaille.filtering.particles.particle_smoother import smoothed_moments
+from grisaille.filtering.particles.particle_start import particle_start, root_of
 from grisaille.filtering.particles.particle_steps import ParticleSteps
 from grisaille.filtering.passes import stages_of
 from grisaille.memory import BYTES_PER_DOUBLE, require_memory
@@ -268,7 +267,14 @@ class ParticleFilter(Filter):
         signals = np.concatenate([cells.at(np.zeros(1))[1][:, 0], cells.end[None]])
         weights = np.where(self.record.weights > 0, self.record.weights, 1.0)
         return ParticleRecord(
-            cells.bounds, stages_of(cells, steps), steps, signals, cells.sample_at, self.record.y, 1 / weights, self._by_law
+            cells.bounds,
+            stages_of(cells, steps),
+            steps,
+            signals,
+            cells.sample_at,
+            self.record.y,
+            1 / weights,
+            self._by_law,
         )
 
     @cached_property

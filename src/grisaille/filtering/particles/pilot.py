@@ -1,7 +1,7 @@
 """Steps, proposals and what proposals add to the noise of measurements, found by short runs with few particles.
 
-Steps: every particle of a short run takes each interval between samples once more with steps twice as long and the same
-noise. What that changes in an output is compared with the output's own uncertainty before the sample, and steps are
+Steps: every particle of a short run takes each interval between samples once more with steps twice as long and the
+same noise. What that changes in an output is compared with the output's own uncertainty before the sample, and steps are
 halved in intervals where it is more than ``TOLERANCE`` of it (``BIAS_TOLERANCE`` in the mean). Proposals: those with the
 smaller variance of log L̂ times the instructions of a run. Added variance: the mean square of what the linearised
 prediction misses. All is chosen where a search begins and kept.
@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from grisaille.bound_experiment.discretisation import Discretisation
 from grisaille.compilation.particles import ParticleAnswer
-from grisaille.disturbance.duals import Floats
 from grisaille.filtering.filter import FilterPoint
 from grisaille.filtering.particles.particle_steps import ParticleSteps
 
@@ -31,6 +31,8 @@ BIAS_TOLERANCE = 0.02
 """The same of the mean change."""
 MAX_STEPS = 4096
 """Between two samples."""
+MAX_STEPS_WHERE_LOST = 64
+"""The same where no particle explains a measurement, which shorter steps seldom cure."""
 GUIDED_TIMES = (1, 2)
 """How often a prediction may be linearised."""
 ADJOINT_COST = 2.0
@@ -67,12 +69,13 @@ def _fine_enough(filter: ParticleFilter, at: FilterPoint, steps: ParticleSteps) 
         return replace(steps, substeps=tuple(16 for _ in steps.substeps))
     while True:
         answer = _pilot(filter, at, steps)
-        assert answer.error is not None and answer.bias is not None
+        assert answer.error is not None and answer.bias is not None and answer.variance is not None
         deviation = np.sqrt(np.maximum(answer.variance, 1e-300))
         with np.errstate(all="ignore"):
-            ratio = np.maximum(np.sqrt(answer.error) / deviation / TOLERANCE, np.abs(answer.bias) / deviation / BIAS_TOLERANCE)
-        bad = ~np.isfinite(ratio) | (ratio > 1)
-        bad &= np.isfinite(filter.record.y)
+            ratio = np.maximum(
+                np.sqrt(answer.error) / deviation / TOLERANCE, np.abs(answer.bias) / deviation / BIAS_TOLERANCE
+            )
+        bad = np.array((~np.isfinite(ratio) | (ratio > 1)) & np.isfinite(filter.record.y))
         if answer.failed >= 0:
             bad[answer.failed :] = False
             bad[answer.failed] = True
@@ -82,12 +85,12 @@ def _fine_enough(filter: ParticleFilter, at: FilterPoint, steps: ParticleSteps) 
         if not finer.any():
             # what was compared are steps of twice the length: those are enough where they agree
             return replace(steps, substeps=tuple(counts.tolist()))
-        if answer.failed >= 0 and counts[finer].max() >= 64:
+        if answer.failed >= 0 and counts[finer].max() >= MAX_STEPS_WHERE_LOST:
             return replace(steps, substeps=tuple(counts.tolist()))
         steps = replace(steps, substeps=tuple(np.where(finer, 2 * counts, counts).tolist()))
 
 
-def _interval_of_cells(filter: ParticleFilter, at: FilterPoint) -> Floats:
+def _interval_of_cells(filter: ParticleFilter, at: FilterPoint) -> NDArray[np.int64]:
     """Return the next measured sample of every cell."""
     sample_at, y = filter.cells(at.q).sample_at, filter.record.y
     measured = np.isfinite(y).any(axis=1)
@@ -113,8 +116,8 @@ def _cost(filter: ParticleFilter, at: FilterPoint, steps: ParticleSteps) -> floa
     for repeat in range(PILOT_REPEATS):
         answer = _pilot(filter, at, steps, repeat)
         if answer.failed != -1:
-            return np.inf
+            return float("inf")
         values.append(float(answer.terms.sum()))
     outputs = filter.record.y.shape[1]
     work = 1.0 + steps.guided * (1.0 + ADJOINT_COST * outputs)
-    return float(np.var(values)) * work
+    return float(np.var(values) * work)

@@ -86,8 +86,7 @@ def _relation_cancels(equations: Equations, parts: Sequence[ca.SX], symbol: ca.S
 
 
 def _cancelling_symbols(equations: Equations, parts: Sequence[ca.SX], relations: ca.SX) -> list[ca.SX]:
-    """Return unknowns and signals that a sum contains up to rounding only; not those that a relation in it still needs.
-    """
+    """Return unknowns and signals that a sum contains up to rounding only; not those that a relation in it still needs."""
     needed = {s.element_hash() for s in ca.symvar(relations)}
     own = [s for s in ca.vertsplit(_moving(equations, parts)) if s.element_hash() not in needed and s.numel()]
     if not own:
