@@ -94,7 +94,7 @@ STILL_PARTICLES = _when("static", "is static, and a particle filter follows mode
 COLLOCATED = (_when("static", "is static, and collocation follows models in time"), UNSEEN)
 WEIGHED = (*COLLOCATED, _when("open", "collocation weighs data against the model by it"))
 ON_SPLINES = (*COLLOCATED, _when("levels", "as given and does not estimate it"), _not_on_every_state, *WEIGHED)
-NOT_REDRAWN = {"bootstrap": "bootstrap draws again come with gr.KalmanML() or gr.OutputError()"}
+NOT_REDRAWN = {"bootstrap": "bootstrap draws again come with gr.KalmanML(), gr.OutputError() or gr.ParticleML()"}
 OFF_THE_MINIMUM = {**NOT_REDRAWN, "profile": "debias=True moved the estimates off the minimum"}
 MISFIT_ALONE = {**NOT_REDRAWN, "profile": "criterion='smoothing' has no profiles"}
 MEANS = {**NOT_REDRAWN, "profile": "Profiles and confidence regions need a likelihood"}

@@ -132,7 +132,9 @@ class Ticking(gr.Model):
     equations = [der(x) == -k * x + w, gr.when(gr.clock(1.0), n == gr.pre(x))]
 
 
-@pytest.mark.parametrize(("model", "words"), [(Chained(), "need each other's new values"), (Ticking(), "start of the record")])
+@pytest.mark.parametrize(
+    ("model", "words"), [(Chained(), "need each other's new values"), (Ticking(), "start of the record")]
+)
 def test_what_particles_do_not_follow_is_refused(model, words):
     data = gr.Experiment(np.arange(6) * 0.4, outputs={"y": np.zeros(6)})
     with pytest.raises(EstimationError, match=words):

@@ -60,8 +60,7 @@ def test_predictions_over_several_samples(both):
 
 def test_innovations_are_those_of_the_kalman_filter(both):
     found, wanted = (
-        runner.filter_on(steps, theta).log_likelihood(runner.posed(theta, False))
-        for runner, theta, steps in runs(both)
+        runner.filter_on(steps, theta).log_likelihood(runner.posed(theta, False)) for runner, theta, steps in runs(both)
     )
     seen = np.isfinite(wanted.innovations)
     assert (np.isfinite(found.innovations) == seen).all()

@@ -147,6 +147,16 @@ def why_no_profiles(method: Estimator) -> str:
     )
 
 
+def why_no_inversion(method: Estimator) -> str:
+    """Say why there are no bootstrap intervals, and what to do instead; empty where there are."""
+    if not method.density.refits:
+        return ""
+    return (
+        f"Bootstrap intervals follow the criterion by its derivatives, and {type(method).__name__} gives none: "
+        f"use gr.bootstrap(fit), or fit.intervals(method='profile')."
+    )
+
+
 def why_no_ratio(method: Estimator) -> str:
     """Say why likelihood ratios have no known law, and what to do instead; empty where they have."""
     return why_no_profiles(method) or method.density.no_ratio
