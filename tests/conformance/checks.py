@@ -40,7 +40,7 @@ ROUGH = 0.3
 ACROSS_JUMPS = (0.01, 0.03)
 """Relative step by which averages over paths that jump are differenced, and how well few paths then agree."""
 ROUGH_STEP, ROUGH_SCORE = 0.03, 0.7
-"""The same where random numbers leave a criterion rough: slopes then agree to a part of what one standard error adds."""
+"""The same where random numbers leave a criterion rough: slopes agree to a part of what one standard error adds."""
 
 
 @dataclass(frozen=True)

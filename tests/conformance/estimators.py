@@ -42,6 +42,8 @@ class Estimator:
         """With weights of several outputs, and steps between samples, that do not follow from each point."""
         if self.name in ("extended", "unscented") and "jump" not in entry.traits:
             return replace(self.method, substeps=8)
+        if isinstance(self.method, gr.ParticleML):  # as many as a slope needs that is to be known
+            return replace(self.method, particles=512)
         if isinstance(self.method, gr.SimulatedPEM) and self.method.match == "mean":
             return replace(self.method, weighting=np.eye(len(entry.made[1][0].outputs)))
         return self.method
@@ -94,7 +96,7 @@ STILL_PARTICLES = _when("static", "is static, and a particle filter follows mode
 COLLOCATED = (_when("static", "is static, and collocation follows models in time"), UNSEEN)
 WEIGHED = (*COLLOCATED, _when("open", "collocation weighs data against the model by it"))
 ON_SPLINES = (*COLLOCATED, _when("levels", "as given and does not estimate it"), _not_on_every_state, *WEIGHED)
-NOT_REDRAWN = {"bootstrap": "bootstrap draws again come with gr.KalmanML() or gr.OutputError()"}
+NOT_REDRAWN = {"bootstrap": "bootstrap draws again come with gr.KalmanML(), gr.OutputError() or gr.ParticleML()"}
 OFF_THE_MINIMUM = {**NOT_REDRAWN, "profile": "debias=True moved the estimates off the minimum"}
 MISFIT_ALONE = {**NOT_REDRAWN, "profile": "criterion='smoothing' has no profiles"}
 MEANS = {**NOT_REDRAWN, "profile": "Profiles and confidence regions need a likelihood"}
@@ -116,7 +118,7 @@ _ALL = [
     ),
     Estimator("extended", gr.KalmanML(filter="extended"), (STILL, UNSEEN)),
     Estimator("unscented", gr.KalmanML(filter="unscented"), (STILL, UNSEEN)),
-    Estimator("particles", gr.ParticleML(particles=64), (STILL_PARTICLES,), rough=True),
+    Estimator("particles", gr.ParticleML(particles=32, substeps=4, repetitions=4), (STILL_PARTICLES,), rough=True),
     Estimator("amle", gr.Collocation(criterion="amle"), WEIGHED, NOT_REDRAWN),
     Estimator("debiased", gr.Collocation(debias=True), WEIGHED, OFF_THE_MINIMUM),
     Estimator("laplace", gr.Collocation(), COLLOCATED, NOT_REDRAWN),

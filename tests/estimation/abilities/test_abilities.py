@@ -89,6 +89,8 @@ MEASURED = {
 @pytest.fixture(scope="module", params=CALLS)
 def method(request: pytest.FixtureRequest) -> Estimator:
     made: Estimator = eval(request.param, {"gr": gr})
+    if isinstance(made, gr.ParticleML):
+        return gr.ParticleML(particles=64)
     return gr.SimulatedPEM(realizations=24, match=made.match) if isinstance(made, gr.SimulatedPEM) else made
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from grisaille.estimation.abilities.missing import why_missing
 from grisaille.estimation.density.criterion_kinds import (
     why_no_density,
+    why_no_inversion,
     why_no_posterior,
     why_no_profiles,
     why_no_ratio,
@@ -85,7 +86,7 @@ ABILITIES: tuple[AbilityQuestion, ...] = (
     AbilityQuestion(
         "bootstrap intervals",
         'fit.intervals(method="bootstrap")',
-        lambda m: _unless(why_missing(m, "redraw") or why_no_profiles(m)),
+        lambda m: _unless(why_missing(m, "redraw") or why_no_profiles(m) or why_no_inversion(m)),
     ),
     AbilityQuestion("parametric bootstrap", "gr.bootstrap(fit)", lambda m: _redrawn(m, "parametric")),
     AbilityQuestion("… draws again", "", lambda m: AbilityAnswer(REDRAWN[m.redraw.what] if m.redraw else "–")),

@@ -49,6 +49,8 @@ class Objective:
     """Whether ``around`` gives something that profiles can walk on."""
     no_profiles: str = ""
     """Why there are no profiles and regions all the same, and what to do instead."""
+    no_posterior: str = ""
+    """Why there is no posterior all the same, and what to do instead."""
     no_ratio: str = ""
     """Why likelihood ratios have no known law, and what to do instead."""
     has_levels: ClassVar[bool] = False
@@ -140,6 +142,8 @@ def why_no_posterior(method: Estimator) -> str:
             "fit.with_errors('plain').posterior() has that of independent ones, a disturbance (gr.KalmanML) makes them "
             "correlated."
         )
+    if method.density.no_posterior:
+        return method.density.no_posterior
     return why_no_density(method, "A posterior")
 
 
@@ -159,6 +163,16 @@ def why_no_profiles(method: Estimator) -> str:
     return (
         f"Profiles and regions of fits by {type(method).__name__} are not available; fit.intervals() uses the "
         "curvature of the criterion."
+    )
+
+
+def why_no_inversion(method: Estimator) -> str:
+    """Say why there are no bootstrap intervals, and what to do instead; empty where there are."""
+    if not method.density.refits:
+        return ""
+    return (
+        f"Bootstrap intervals follow the criterion by its derivatives, and {type(method).__name__} gives none: "
+        f"use gr.bootstrap(fit), or fit.intervals(method='profile')."
     )
 
 

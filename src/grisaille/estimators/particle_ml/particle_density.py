@@ -45,6 +45,11 @@ class ParticleLikelihood(Likelihood):
 
     has_levels: ClassVar[bool] = True
     refits: ClassVar[bool] = True
+    no_posterior: str = (
+        "A posterior is sampled by slopes of the log-density, and that of a particle filter is rough: use "
+        "gr.KalmanML(), or gr.Collocation(), where they describe the model; fit.profile(name) and gr.bootstrap(fit) "
+        "do not need slopes."
+    )
 
     def of(self, problem: EstimationProblem, fit: Fitted | None = None) -> ParticleDensity:
         posed = as_discretised(problem.of(ParticleProblem), fit).discretised_problem

@@ -67,6 +67,7 @@ class ParticleML(Estimator):
     state_bounds : ``"ignore"``, or ``"clip"``: states are kept inside the bounds of their variables after each step
     repetitions : independent estimates of which the reported log L is made
     max_evaluations : when to stop
+    compiled : as in ``gr.simulate``
 
     Examples
     --------
@@ -103,7 +104,7 @@ class ParticleML(Estimator):
     def verdict(cls, subject: ModelAndData) -> Verdict:
         if subject.is_static:
             return Verdict(False, STATIC_REFUSAL)
-        return Verdict(False, "not taken unasked: it costs a hundred times a Kalman filter")
+        return Verdict(False, "possible, at a hundred times the cost of a Kalman filter: not taken unasked")
 
     @property
     def takes_laws(self) -> bool:

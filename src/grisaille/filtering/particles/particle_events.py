@@ -14,11 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import casadi as ca
+import numpy as np
 
 from grisaille.compilation.step import project
+from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
 from grisaille.errors import EstimationError
 from grisaille.structure.system import Reactions, System
+
+NEAR_A_TICK = 1e-12
+"""Of an instant, in parts of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,3 +151,20 @@ def _refuse(model: StochasticModel, r: Reactions) -> None:
         raise EstimationError(
             f"{name} has an event at the start of a run, which particles do not follow: give start values instead."
         )
+
+
+def refuse_ticks_at_the_start(model: StochasticModel, t: float, u: Floats, q: Floats) -> None:
+    """Refuse clocks that tick at the first instant, t, where signals are u: particles begin after it."""
+    system = model.structure.system
+    r = system.reactions
+    if r is None or not r.ticks:
+        return
+    instants = ca.Function("instants", [system.u, system.p], [ca.vertcat(*(tick.instant for tick in r.ticks))])
+    last = np.array(instants(u[: system.u.numel()], q[: system.np])).ravel()
+    for tick, place, instant in zip(r.ticks, r.counters, last.tolist(), strict=True):
+        if place >= 0 and u[place] >= 0 and abs(instant - t) <= NEAR_A_TICK * max(abs(t), 1e-300):
+            raise EstimationError(
+                f"{tick.text} of {model.structure.model.name} ticks at the "
+                f"start of the record, t = {t:g}, which particles do not follow: give start values instead, and let "
+                f"the clock begin one period later."
+            )

@@ -42,6 +42,7 @@ from grisaille.filtering.filter import Derivatives, Filter, FilterPoint, FilterS
 from grisaille.filtering.kalman import Likelihood
 from grisaille.filtering.particles.measurement_laws import LawColumns, NotedPredictions, RecordLaws
 from grisaille.filtering.particles.particle_ahead import ParticlesAhead
+from grisaille.filtering.particles.particle_events import refuse_ticks_at_the_start
 from grisaille.filtering.particles.particle_formulas import particle_formulas
 from grisaille.filtering.particles.particle_smoother import smoothed_moments
 from grisaille.filtering.particles.particle_start import particle_start, root_of
@@ -256,6 +257,7 @@ class ParticleFilter(Filter):
         key = b"".join(np.ascontiguousarray(a).tobytes() for a in (cells.bounds, cells.coefficients, cells.end))
         found = self._records.get(key)
         if found is None:
+            refuse_ticks_at_the_start(self.model, float(self.record.times[0]), cells.at(np.zeros(1))[1][0, 0], q)
             found = self._prepare(cells)
             self._records = {key: found}
         return found

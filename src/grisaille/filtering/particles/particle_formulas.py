@@ -80,14 +80,14 @@ def _with_events(
 ) -> ParticleFormulas:
     """Return the same with discrete variables and conditions among the numbers of a particle."""
     n, nz, size = model.n, int(model.z.numel()), int(f.s.numel())
-    X, z, carried = f.s[:n], f.s[n : n + nz], events.carried
+    X, z, carried = f.s[:n, 0], f.s[n : n + nz, 0], events.carried
     discretes = events.parts(carried)[0]
     own = ca.SX(f.q)
     for k, place in enumerate(events.places):
         own[place] = discretes[k]
     # discrete variables are parameters to the equations
     after, seen, variance = ca.substitute([f.after, f.seen, f.variance], [f.q], [own])
-    start = events.start(model, f.t, f.begin[:n], f.begin[n : n + nz], f.u, f.q)
+    start = events.start(model, f.t, f.begin[:n, 0], f.begin[n : n + nz, 0], f.u, f.q)
     arguments, results = events.happened(model, system, f.nominal[:n])
     happened = ca.Function("event", [*arguments, f.nominal], results)
     moved, kept, fired = happened(f.t, X, z, f.u, f.q, carried, events.pulses, f.nominal)
@@ -95,7 +95,7 @@ def _with_events(
         f, s=ca.vertcat(f.s, carried), after=ca.vertcat(after, carried), seen=seen, variance=variance,
         nominal=ca.vertcat(f.nominal, ca.SX.sym("unused", carried.numel())),
         begin=ca.densify(ca.vertcat(f.begin, start)),
-        event=ca.densify(ca.vertcat(moved, f.s[n:size], kept)), fired=ca.densify(fired), pulses=events.pulses,
+        event=ca.densify(ca.vertcat(moved, f.s[n:size, 0], kept)), fired=ca.densify(fired), pulses=events.pulses,
         counters=events.counters,
     )  # fmt: skip
 
