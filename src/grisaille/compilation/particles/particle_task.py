@@ -33,8 +33,8 @@ class _Stream(ctypes.Structure):
 _KINDS = {"n_particles n_cells n_root guided n_walking failed": ctypes.c_long, "stream": _Stream, "law": _LAW}
 _NAMES = (
     "n_particles n_cells bounds stages steps signals sample y scale inflation by_law q nominal enter start root n_root "
-    "stream guided law n_walking walking deviation chart limits centre dq dstart lowest highest terms effective predicted "
-    "variance position error bias excess mean covariance kept kept_weight ancestor walk_mean end work failed"
+    "stream guided law n_walking walking deviation chart limits centre dq dstart lowest highest terms effective "
+    "predicted variance position error bias excess mean covariance kept kept_weight ancestor walk_mean end work failed"
 ).split()
 
 

@@ -306,5 +306,6 @@ class ParticleFilter(Filter):
         for k, name in enumerate(self.model.names[: self.model.nx]):
             bounds = getattr(variables.get(name), "bounds", None)
             if bounds is not None:
-                low[k], high[k] = (b if b is not None else default for b, default in zip(bounds, (-np.inf, np.inf)))
+                lower, upper = bounds
+                low[k], high[k] = -np.inf if lower is None else lower, np.inf if upper is None else upper
         return low, high

@@ -1,10 +1,10 @@
 """Steps, proposals and what proposals add to the noise of measurements, found by short runs with few particles.
 
 Steps: every particle of a short run takes each interval between samples once more with steps twice as long and the
-same noise. What that changes in an output is compared with the output's own uncertainty before the sample, and steps are
-halved in intervals where it is more than ``TOLERANCE`` of it (``BIAS_TOLERANCE`` in the mean). Proposals: those with the
-smaller variance of log L̂ times the instructions of a run. Added variance: the mean square of what the linearised
-prediction misses. All is chosen where a search begins and kept.
+same noise. What that changes in an output is compared with the output's own uncertainty before the sample, and steps
+are halved in intervals where it is more than ``TOLERANCE`` of it (``BIAS_TOLERANCE`` in the mean). Proposals: those
+with the smaller variance of log L̂ times the instructions of a run. Added variance: the mean square of what the
+linearised prediction misses. All is chosen where a search begins and kept.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _fine_enough(filter: ParticleFilter, at: FilterPoint, steps: ParticleSteps) 
         if answer.failed >= 0:
             bad[answer.failed :] = False
             bad[answer.failed] = True
-        coarse = bad.any(axis=1)
+        coarse = np.asarray(bad.any(axis=1))
         counts = np.array(steps.substeps)
         finer = coarse[np.minimum(sample_of, len(coarse) - 1)] & (counts < MAX_STEPS)
         if not finer.any():
@@ -93,7 +93,7 @@ def _fine_enough(filter: ParticleFilter, at: FilterPoint, steps: ParticleSteps) 
 def _interval_of_cells(filter: ParticleFilter, at: FilterPoint) -> NDArray[np.int64]:
     """Return the next measured sample of every cell."""
     sample_at, y = filter.cells(at.q).sample_at, filter.record.y
-    measured = np.isfinite(y).any(axis=1)
+    measured = np.asarray(np.isfinite(y).any(axis=1))
     found, following = np.zeros(len(sample_at) - 1, dtype=np.int64), len(y) - 1
     for k in range(len(sample_at) - 1, 0, -1):
         if sample_at[k] >= 0 and measured[sample_at[k]]:
