@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import sys
 import time
 import warnings
@@ -212,7 +213,7 @@ def main(arguments: list[str]) -> int:
     particles = given.particles or PROBLEMS[given.problem][1]
     jobs = [(given.problem, k, particles) for k in range(given.first, given.first + given.sets) if k not in known]
     if given.processes > 1:
-        with multiprocessing.get_context("spawn").Pool(given.processes) as pool:
+        with multiprocessing.get_context("spawn").Pool(given.processes, on_one_processor) as pool:
             for row in pool.imap_unordered(one, jobs):
                 rows.append(row)
                 note(file, row)
@@ -222,6 +223,14 @@ def main(arguments: list[str]) -> int:
             note(file, rows[-1])
     print(summary(rows))
     return 0
+
+
+def on_one_processor() -> None:
+    """Keep a worker to one processor, so that its threads are not in the way of other workers."""
+    number = int(multiprocessing.current_process().name.rpartition("-")[2])
+    if hasattr(os, "sched_setaffinity"):
+        known = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {known[number % len(known)]})
 
 
 def note(file: Path | None, row: Row) -> None:
