@@ -81,7 +81,7 @@ def double_well(number: int, particles: int) -> Row:
     data = gr.Experiment(WELL_TIMES, {}, {"y": y})
     method = gr.ParticleML(particles=particles, initial_covariance={"x": WELL_START})
     fit = gr.fit(DoubleWell(), data, ["a", "sigma"], method)
-    exact = exact_maximum(y, [fit["a"].value, fit["sigma"].value])
+    exact = exact_maximum(y, [float(fit["a"]), float(fit["sigma"])])
     return {**described(fit, {"a": 1.0, "sigma": 0.6}), "exact": exact}
 
 
