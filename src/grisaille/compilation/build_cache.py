@@ -122,7 +122,7 @@ def sources_folder(what: str) -> Path:
 
 
 def keep_sources(what: str, files: Mapping[str, str]) -> Path:
-    """Writes the sources of a build into a folder of their own; they are read by debuggers and never by us."""
+    """Write the sources of a build into a folder of their own; they are read by debuggers and never by us."""
     place = sources_folder(what)
     if place.is_symlink():
         raise CompilationError(f"GRISAILLE_DEBUG: {place} is a link, and sources stay in the cache folder. Remove it.")
