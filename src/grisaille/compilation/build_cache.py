@@ -69,7 +69,7 @@ def cache_contents() -> BuildCacheContents:
 
 
 def clear() -> BuildCacheContents:
-    """Removes every compiled library and object, every flattened text and all sources; returns what was there."""
+    """Remove every compiled library and object, every flattened text and all sources; returns what was there."""
     before = cache_contents()
     for entry in [*_entries(before.folder), *_unfinished(before.folder), *before.folder.glob(f"{LOCK}*")]:
         _discard(entry)

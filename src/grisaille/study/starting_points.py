@@ -51,7 +51,7 @@ class StartingPoints:
         return [c.experiment for c in problem.cases]
 
     def header(self) -> dict[str, str]:
-        """Return a Sobol sequence may go on later; other points are a whole."""
+        """Return what must not change: a Sobol sequence may go on later, other points are a whole."""
         fixed = "" if self.label.startswith("sobol") else hashlib.sha256(self.points.tobytes()).hexdigest()[:16]
         return {"sampling": f"{self.label} {fixed}".strip()}
 

@@ -162,7 +162,7 @@ def _inverse(matrix: Matrix) -> Matrix:
 
 
 def _strictly_upper(matrix: Matrix, sizes: tuple[int, ...]) -> Matrix:
-    """Return the blocks on and below the diagonal are zero by construction: without their rounding, Nᵐ = 0 holds
+    """Clear the blocks on and below the diagonal, zero by construction: without their rounding, Nᵐ = 0 holds
     exactly.
     """
     block = np.repeat(np.arange(len(sizes)), sizes)
