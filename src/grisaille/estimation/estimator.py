@@ -145,7 +145,8 @@ class Estimator(metaclass=EstimatorType):
 
     @property
     def takes_unknown_covariances(self) -> bool:
-        """Return whether it estimates what ``noise_covariance`` calls ``"full"``, and names it in ``further_unknowns``.
+        """Return whether it estimates what ``noise_covariance`` calls ``"full"``, and names it in
+        ``further_unknowns``.
         """
         return False
 

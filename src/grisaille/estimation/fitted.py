@@ -107,7 +107,8 @@ class Fitted:
 
     @cached_property
     def model(self) -> Model:
-        """Return the model with the shared estimates and levels of noise; per-experiment values stay in ``parameters``.
+        """Return the model with the shared estimates and levels of noise; per-experiment values stay in
+        ``parameters``.
         """
         shared = {u.target: float(v) for u, v in self._pairs() if u.kind == "parameter" and u.experiment is None}
         starts = {u.target: float(v) for u, v in self._pairs() if u.kind == "start" and len(self.experiments) == 1}

@@ -137,7 +137,8 @@ def _marked(text: str) -> str:
 
 
 def absent_members(flat: Mapping[str, Any]) -> set[str]:
-    """Return members of expandable connectors that nothing uses: they are not there, though a connector declares them.
+    """Return members of expandable connectors that nothing uses: they are not there, though a connector declares
+    them.
     """
     members = {
         name for name, variable in flat["variables"].items()
