@@ -13,7 +13,7 @@ from grisaille.estimation.abilities.table import markdown
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "abilities.md"
 BETWEEN = re.compile(r"(?<=<!-- abilities -->\n).*?(?=<!-- end -->)", re.DOTALL)
-METHODS = (gr.OutputError(), gr.SimulatedPEM(), gr.KalmanML(), gr.Collocation())
+METHODS = (gr.OutputError(), gr.SimulatedPEM(), gr.KalmanML(), gr.ParticleML(), gr.Collocation())
 VARIANTS = (
     'gr.OutputError(loss="huber")',
     'gr.OutputError(errors="robust")',

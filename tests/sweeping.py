@@ -135,6 +135,10 @@ def surface(folder: Path) -> Iterator[Call]:
     yield Call("gr.multistart", gr.multistart, {**study, "experiments": data, "starts": 1})
     yield Call("gr.monte_carlo", gr.monte_carlo, {**study, "plan": data, "runs": 1, "noise": {"y": 0.01}})
     yield Call("gr.bootstrap", gr.bootstrap, {"fit": fit, "runs": 1, "executor": "serial"})
+    short = {"draws": 4, "chains": 1, "tune": 4, "executor": "serial"}
+    yield Call("gr.posterior", gr.posterior, {**study, "experiments": data, **short})
+    yield Call("Fit.posterior", fit.posterior, short)
+    yield Call("gr.prior_predictive", gr.prior_predictive, {"model": calm, "experiments": data, "draws": 2})
     yield Call("gr.compare", gr.compare, {"fits": {"a": fit, "b": fit}})
     yield Call("gr.load", gr.load, {"path": folder / "fit.nc"})
     yield Call("gr.load_problem", gr.load_problem, {"folder": folder})
@@ -183,11 +187,12 @@ def surface(folder: Path) -> Iterator[Call]:
         "Multistart": multi, "Comparison": gr.compare({"a": fit, "b": fit}),
         "CostSurface": fit.surface("k", "q", points=3),
         "Diagnosis": fit.diagnose(), "Profile": fit.profile("k", points=2), "Sensitivity": sensitive,
+        "Posterior": fit.posterior(**short), "PriorPredictive": gr.prior_predictive(calm, data, draws=2),
         "Validation": fit.validate(other),
     }  # fmt: skip
     working = {
         "report": {"path": folder / "page.html"}, "data": {"run": 0}, "repeat": {"run": 0},
-        "require": {"purpose": "this"},
+        "require": {"purpose": "this"}, "save": {"path": folder / "again.nc"}, "predict": {"draws": 2},
     }  # fmt: skip
     for owner, answer in answers.items():
         for name in dir(type(answer)):

@@ -12,6 +12,7 @@ import pytest
 
 import grisaille as gr
 from grisaille.assessment import CostSurface, Diagnosis, Profile, Sensitivity
+from grisaille.posteriors.prior_predictive import PriorPredictive
 from grisaille.problem import Problem
 from grisaille.results import (
     Bootstrap,
@@ -19,6 +20,7 @@ from grisaille.results import (
     DensityFunction,
     MonteCarlo,
     Multistart,
+    Posterior,
     UnboundedDensity,
     Validation,
 )
@@ -28,11 +30,12 @@ ANSWERS = (gr.Fit, gr.Analysis, gr.WellPosedness)
 """Classes of which nobody makes one."""
 WITH_METHODS = (
     gr.Fit, gr.Model, gr.Experiment, gr.Simulator, gr.Analysis, gr.WellPosedness, Bootstrap, Comparison, CostSurface,
-    DensityFunction, Diagnosis, MonteCarlo, Multistart, Problem, Profile, Sensitivity, UnboundedDensity, Validation,
+    DensityFunction, Diagnosis, MonteCarlo, Multistart, Posterior, PriorPredictive, Problem, Profile, Sensitivity,
+    UnboundedDensity, Validation,
 )  # fmt: skip
 EXAMPLES = (
     gr.simulate, gr.Simulator, gr.evaluate, gr.log_density, gr.sensitivity, gr.compare, gr.load,
-    gr.multistart, gr.monte_carlo, gr.bootstrap,
+    gr.multistart, gr.monte_carlo, gr.bootstrap, gr.posterior, gr.prior_predictive,
     gr.Model, gr.Experiment, gr.OutputError, gr.KalmanML, gr.SimulatedPEM, gr.Collocation,
 )  # fmt: skip
 """They go on from the one of ``gr.fit``."""

@@ -15,7 +15,7 @@ ORDER = """
     numerics laws model components modelica structure compilation disturbance experiment bound_experiment simulation
     filtering
     collocation optimization
-    estimation estimators assessment study reporting results problem cli
+    estimation estimators assessment study posteriors reporting results problem cli
 """.split()
 ROOT = Path(__file__).parent.parent
 MOST_MODULES = 70

@@ -15,6 +15,7 @@ from grisaille.estimators.collocation.collocation import Collocation as Collocat
 from grisaille.estimators.fitting import evaluate as evaluate
 from grisaille.estimators.kalman_ml.kalman_ml import KalmanML as KalmanML
 from grisaille.estimators.output_error.output_error import OutputError as OutputError
+from grisaille.estimators.particle_ml.particle_ml import ParticleML as ParticleML
 from grisaille.estimators.simulated_pem.simulated_pem import SimulatedPEM as SimulatedPEM
 from grisaille.experiment.experiment import Experiment as Experiment
 from grisaille.laws import (
@@ -83,6 +84,8 @@ from grisaille.results.loading import load as load
 from grisaille.results.log_density import log_density as log_density
 from grisaille.results.monte_carlo import monte_carlo as monte_carlo
 from grisaille.results.multistart import multistart as multistart
+from grisaille.results.posterior import posterior as posterior
+from grisaille.results.prior_predictive import prior_predictive as prior_predictive
 from grisaille.simulation.simulate import simulate as simulate
 from grisaille.simulation.simulator import Simulator as Simulator
 from grisaille.structure.analysis import Analysis as Analysis, analyze as analyze

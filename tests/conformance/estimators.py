@@ -23,6 +23,7 @@ class Estimator:
     cannot : checks that it refuses for every fit, with a fragment of the sentence
     holds : whether it holds disturbances at zero, and has to say so
     averages : whether it averages over paths, so that only differences over wide steps see a jump
+    rough : whether random numbers leave its criterion rough, so that only differences over wide steps show its slope
     chooses : whether it is but a choice among the others, which are checked by themselves
     is_another : whether, for an entry, it does exactly what another one does
     """
@@ -33,6 +34,7 @@ class Estimator:
     cannot: Mapping[str, str] = field(default_factory=dict)
     holds: bool = False
     averages: bool = False
+    rough: bool = False
     chooses: bool = False
     is_another: Callable[[Entry], bool] = lambda entry: False
 
@@ -40,13 +42,17 @@ class Estimator:
         """With weights of several outputs, and steps between samples, that do not follow from each point."""
         if self.name in ("extended", "unscented") and "jump" not in entry.traits:
             return replace(self.method, substeps=8)
+        if isinstance(self.method, gr.ParticleML):  # as many as a slope needs that is to be known
+            return replace(self.method, particles=512)
         if isinstance(self.method, gr.SimulatedPEM) and self.method.match == "mean":
             return replace(self.method, weighting=np.eye(len(entry.made[1][0].outputs)))
         return self.method
 
     def inability(self, check: str, entry: Entry) -> str:
         """Why a check is refused for the fit of an entry, or nothing."""
-        is_nonlinear = isinstance(self.method, gr.KalmanML) and self.method.filter in ("extended", "unscented")
+        is_nonlinear = isinstance(self.method, gr.ParticleML) or (
+            isinstance(self.method, gr.KalmanML) and self.method.filter in ("extended", "unscented")
+        )
         if check == "bootstrap" and is_nonlinear and "local" in entry.traits:
             return "has no one model where"
         return self.cannot.get(check, "")
@@ -86,10 +92,11 @@ def _is_direct_anyway(entry: Entry) -> bool:
 LEVELS = _when("levels", "does not estimate 'scale(")
 UNSEEN = _when("squared", "has no linear effect where it is zero")
 STILL = _when("static", "is static, and a filter follows models in time")
+STILL_PARTICLES = _when("static", "is static, and a particle filter follows models in time")
 COLLOCATED = (_when("static", "is static, and collocation follows models in time"), UNSEEN)
 WEIGHED = (*COLLOCATED, _when("open", "collocation weighs data against the model by it"))
 ON_SPLINES = (*COLLOCATED, _when("levels", "as given and does not estimate it"), _not_on_every_state, *WEIGHED)
-NOT_REDRAWN = {"bootstrap": "bootstrap draws again come with gr.KalmanML() or gr.OutputError()"}
+NOT_REDRAWN = {"bootstrap": "bootstrap draws again come with gr.KalmanML(), gr.OutputError() or gr.ParticleML()"}
 OFF_THE_MINIMUM = {**NOT_REDRAWN, "profile": "debias=True moved the estimates off the minimum"}
 MISFIT_ALONE = {**NOT_REDRAWN, "profile": "criterion='smoothing' has no profiles"}
 MEANS = {**NOT_REDRAWN, "profile": "Profiles and confidence regions need a likelihood"}
@@ -111,6 +118,7 @@ _ALL = [
     ),
     Estimator("extended", gr.KalmanML(filter="extended"), (STILL, UNSEEN)),
     Estimator("unscented", gr.KalmanML(filter="unscented"), (STILL, UNSEEN)),
+    Estimator("particles", gr.ParticleML(particles=32, substeps=4, repetitions=4), (STILL_PARTICLES,), rough=True),
     Estimator("amle", gr.Collocation(criterion="amle"), WEIGHED, NOT_REDRAWN),
     Estimator("debiased", gr.Collocation(debias=True), WEIGHED, OFF_THE_MINIMUM),
     Estimator("laplace", gr.Collocation(), COLLOCATED, NOT_REDRAWN),

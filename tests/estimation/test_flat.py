@@ -118,3 +118,37 @@ def test_a_dead_unknown_has_no_error_either() -> None:
     fit = gr.fit(Dead(), data, ["k", "idle"], gr.KalmanML())
     assert np.isinf(fit["idle"].std_error) and np.isfinite(fit["k"].std_error)
     assert any(n.startswith("dead: no output depends on idle") for n in fit.notes)
+
+
+class Hysteresis(gr.Model):
+    """Only beta·gamma and beta·delta are seen: z has no unit of its own."""
+
+    beta, gamma = gr.Parameter(900.0, bounds=(1.0, 1e5)), gr.Parameter(0.9, bounds=(0.01, 10.0))
+    delta = gr.Parameter(-1.0, bounds=(-5.0, 5.0))
+    u = gr.Input()
+    y, v, z = gr.Variable(0.0), gr.Variable(0.0), gr.Variable(0.0)
+    out = gr.Output(1e4 * y, noise=0.02)
+    equations = [
+        der(y) == v,
+        2 * der(v) == u - 5e4 * y - 10 * v - z,
+        der(z) == 5e4 * v - beta * (gamma * abs(v) * z + delta * v * abs(z)),
+    ]
+
+
+def test_products_of_three_unknowns_of_one_open_scale() -> None:
+    """The errors are those of a fit in which one of the three is known."""
+    t = np.arange(0, 0.6, 1 / 750)
+    u = 80 * np.sin(2 * np.pi * (5 + 20 * t) * t)
+    path = gr.simulate(Hysteresis(beta=1000.0, gamma=0.8, delta=-1.1), t, {"u": u})["out"].values
+    data = gr.Experiment(t, {"u": u}, {"out": path + 0.02 * np.random.default_rng(0).normal(size=t.size)})
+    fit = gr.fit(Hysteresis(), data, ["beta", "gamma", "delta"])
+    beta = float(fit["beta"])
+    held = gr.fit(Hysteresis(beta=beta), data, ["gamma", "delta"], guess={"gamma": float(fit["gamma"])})
+    for name, truth in (("gamma", 800.0), ("delta", -1100.0)):
+        (note,) = [n for n in fit.notes if n.startswith(f"determined: beta * {name} = ")]
+        value, error = (float(x) for x in note.split(" = ")[1].split(",")[0].split(" ± "))
+        assert value == pytest.approx(beta * float(held[name]), rel=1e-4)
+        assert error == pytest.approx(beta * held[name].std_error, rel=0.05)
+        assert abs(value - truth) < 4 * error
+    assert any("flat direction: the outputs hardly see" in n and "+1 gamma" in n for n in fit.notes)
+    assert str(fit).count("not determined") == 3 and "1.000" not in str(fit).split("rms")[0]

@@ -60,7 +60,7 @@ def data():
 def test_the_choice_and_its_reasons(model, chosen, reason):
     method, why = choose_method("auto", model(), data())
     assert type(method).__name__ == chosen
-    assert list(why) == ["OutputError", "KalmanML", "SimulatedPEM", "Collocation"]
+    assert list(why) == ["OutputError", "KalmanML", "SimulatedPEM", "Collocation", "ParticleML"]
     assert why[chosen].startswith("chosen:")
     assert reason in why[chosen]
     assert all(text.startswith(("refused:", "possible")) for name, text in why.items() if name != chosen)

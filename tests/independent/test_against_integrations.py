@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from independent import electrical, mechanical, narrow_features, processes, sizes
+from independent import electrical, mechanical, narrow_features, nets, processes, sizes
 from independent.cases import Case
 
 CASES: dict[str, Callable[[], Case]] = {
@@ -49,6 +49,11 @@ CASES: dict[str, Callable[[], Case]] = {
     "cubic at ±10": lambda: processes.cubic(10.0),
     "cubic at ±1000": lambda: processes.cubic(1000.0),
     "cascade of five tanks": processes.cascade,
+    "grid of resistors of eight powers of ten": lambda: nets.of_resistors(nets.Net.grid(7, 4, 1)),
+    "grid of conductances that are parameters": lambda: nets.of_resistors(nets.Net.grid(7, 4, 2), parameters=True),
+    "tree of resistors of twelve powers of ten": lambda: nets.of_resistors(nets.Net.tree(100, 6, 1)),
+    "tree of conductances, nodes alone": lambda: nets.of_potentials(nets.Net.tree(40, 5, 9)),
+    "ladder of diodes of four powers of ten": lambda: nets.of_diodes(2),
 }
 DEMANDING: dict[str, Callable[[], Case]] = {
     "bump of a road": narrow_features.road,
@@ -75,7 +80,8 @@ THOROUGH = (
     "sign over its gap", "relay without hysteresis",
 )  # fmt: skip
 """Those that are run by every method."""
-LONG = ("relay without hysteresis", "ring-down with dry friction", "coupled masses, index 2", "tank with a pump")
+NETS = tuple(name for name in CASES if "powers of ten" in name or "conductances" in name)
+LONG = ("relay without hysteresis", "ring-down with dry friction", "coupled masses, index 2", "tank with a pump", *NETS)
 """Those for which frozen steps would take long."""
 PENDING: dict[tuple[str, str], str] = {}
 """What is not right yet, and why."""

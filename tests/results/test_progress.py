@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -249,3 +250,29 @@ def test_a_long_fit_says_what_it_was_spent_on():
         "cost: the search took 4 min: 60 evaluations of 4 s each (6003 samples, 1.2e+05 steps with derivatives). "
         "Faster: fewer samples."
     )
+
+
+def test_a_slow_first_evaluation_is_announced_before_it_ends():
+    """The sentence on a long fit needs a second evaluation, which may be minutes away."""
+    streams = [io.StringIO(), io.StringIO()]
+    slow, quick = (ProgressLine(lambda: Cost(60), s, live=False, lines=False) for s in streams)
+    quick.counted(1)
+    for heard in (slow, quick):
+        heard.speak_early(lambda: Cost(25, ("20001 samples", "2 unknowns")), 0.01)
+        heard._early.join()
+        heard.finish()
+    assert streams[0].getvalue() == (
+        "The first evaluation has taken more than 0.01 s, with all that precedes it, and this search takes about 25 of "
+        "them (20001 samples, 2 unknowns). Ctrl-C ends it.\n"
+    )
+    assert streams[1].getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    "method", [gr.OutputError(), gr.KalmanML(), gr.SimulatedPEM(realizations=50), gr.Collocation()]
+)
+def test_early_costs_compute_nothing(method):
+    """They are asked for by a thread, while the search runs: of a problem they see unknowns and samples."""
+    case = SimpleNamespace(trial=SimpleNamespace(times=np.arange(5.0)))
+    problem = SimpleNamespace(unknowns=(None,), cases=(case,))
+    assert method.effort.early_cost(problem).evaluations == method.effort.evaluations(problem) >= 20

@@ -10,17 +10,15 @@ from scipy.sparse import csc_array, csr_array, eye_array, vstack
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure import blocks, evaluate_parameters, explicit_elimination, structure_of, tear
-from grisaille.structure.singular import is_clearly_regular, is_regular
-from grisaille.structure.starts import (
-    ConsistentStart,
-    Initializer,
-    large_hierarchy,
-    least_squares,
-    problem as start_problem,
-    solve_large_levels,
-    solve_levels,
-)
+from grisaille.structure import explicit_elimination, tearing
+from grisaille.structure.parameters import evaluate_parameters
+from grisaille.structure.singular.scaling import is_clearly_regular, is_regular
+from grisaille.structure.starts import large_hierarchy, problem as start_problem
+from grisaille.structure.starts.hierarchy import solve_levels
+from grisaille.structure.starts.initialization import ConsistentStart, Initializer
+from grisaille.structure.starts.large_hierarchy import least_squares, solve_large_levels
+from grisaille.structure.structure_cache import structure_of
+from grisaille.structure.tearing import tear
 
 
 def chain(random: np.random.Generator, n: int, demands: int, redundant: bool) -> list[tuple[csr_array, np.ndarray]]:
@@ -149,7 +147,7 @@ def test_formulas_of_large_networks_stay_short(monkeypatch: pytest.MonkeyPatch) 
     given = {"c": 1.0 + times}
     long = structure_of(pipes(5)).system
     expected = gr.simulate(pipes(5), times, given, hold="spline", rtol=1e-8, atol=1e-10)
-    for module in (explicit_elimination, blocks):
+    for module in (explicit_elimination, tearing):
         monkeypatch.setattr(module, "MIN_LARGE_SIZE", 10)
         monkeypatch.setattr(module, "MANY_UNKNOWNS", 2)
         monkeypatch.setattr(module, "MAX_UNKNOWNS", 4)

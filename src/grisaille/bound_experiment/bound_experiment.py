@@ -183,9 +183,11 @@ class BoundExperiment:
         return np.array([values[n] for n in self.moves.names], dtype=float)
 
     def form(self, p: Floats | None = None) -> SystemForm:
-        """Return the equations, such that they divide by nothing that vanishes at these parameter values."""
+        """Return the equations, such that they divide by nothing that vanishes at these parameter values, or makes
+        rounding grow.
+        """
         for known in self._forms:
-            if p is None or not known.structure.system.has.divisors or known.holds(p):
+            if p is None or known.suits(p):
                 return known
         structure = structure_of(self.model, p)
         if self.is_scheduled:
@@ -193,7 +195,7 @@ class BoundExperiment:
         if structure.system.delays and len(self.moves):  # breaks move with dead times that do
             held = {n for n in self.flat.inputs if self.is_held(n)}
             structure = with_moving_breaks(structure, dead_times_at(self, structure.system), held)
-        self._forms.append(SystemForm(structure))
+        self._forms.append(SystemForm(structure, p))
         return self._forms[-1]
 
     def is_held(self, name: str) -> bool:

@@ -17,6 +17,7 @@ from grisaille.cache import Cache
 from grisaille.compilation.casadi_evaluation import Evaluation, numpy_vector
 from grisaille.experiment.piecewise_polynomials import PiecewisePolynomial, SignalTable
 from grisaille.structure.delays.moving_breaks import on_standing_steps
+from grisaille.structure.elimination_growth import growing_pivots
 from grisaille.structure.reduction import Structure
 from grisaille.structure.starts.initialization import ConsistentStart, Initializer, StartSensitivity
 
@@ -34,8 +35,10 @@ class FormSignals:
 class SystemForm:
     """One structure."""
 
-    def __init__(self, structure: Structure) -> None:
+    def __init__(self, structure: Structure, p: Floats | None = None) -> None:
         self.structure = structure
+        self._judged = None if p is None else np.array(p)
+        """Parameters at which rounding is known not to grow in its formulas."""
         self.initializer = Initializer(structure)
         self.start, self.start_slopes = Cache[ConsistentStart](1), Cache[StartSensitivity](1)
         """Those of the last θ: they are the same at others that do not move what they depend on."""
@@ -70,6 +73,21 @@ class SystemForm:
         values = self._pivots(p)
         return bool(np.isfinite(values).all() and values.all())
 
+    def suits(self, p: Floats) -> bool:
+        """Return whether no divisor vanishes at these parameter values, and rounding does not grow in the formulas; the
+        latter is asked again where a value has moved by more than a power of ten.
+        """
+        if not self.structure.depends_on_values:
+            return True
+        if self.structure.system.has.divisors and not self.holds(p):
+            return False
+        if self._judged is not None and _is_within_ten(p, self._judged):
+            return True
+        if growing_pivots(self.structure, p):
+            return False
+        self._judged = np.array(p)
+        return True
+
     @cached_property
     def standing(self) -> SystemForm:
         """Return the form for steps that do not follow moving breaks; itself where there are none."""
@@ -88,3 +106,9 @@ class SystemForm:
     def taus(self) -> Evaluation:
         """Values of parameters → the dead time of each delayed signal."""
         return numpy_vector(self.structure.system.dead_times)
+
+
+def _is_within_ten(p: Floats, other: Floats) -> bool:
+    """Return whether every value has kept its sign, and its size but for a power of ten."""
+    low, high = np.minimum(0.1 * other, 10.0 * other), np.maximum(0.1 * other, 10.0 * other)
+    return bool(((low <= p) & (p <= high)).all())

@@ -13,13 +13,17 @@ if TYPE_CHECKING:
 
 def saved_fit(target: Path) -> tuple[Path, Fit]:
     """The file and the fit in it."""
+    from grisaille.results.fit import Fit
     from grisaille.results.loading import load
 
     path = target / "fit.nc" if target.is_dir() else target
     if not path.is_file():
         begun = f"'grisaille fit {target}' writes it" if target.is_dir() else "fit.save and 'grisaille fit' write them"
         raise DataError(f"There is no saved fit {str(path)!r}: {begun}.")
-    return path, load(path)
+    found = load(path)
+    if not isinstance(found, Fit):
+        raise DataError(f"{str(path)!r} holds a posterior, not a fit: gr.load(path).fit is the fit, and can be saved.")
+    return path, found
 
 
 def label_of(path: Path) -> str:

@@ -75,6 +75,8 @@ class StochasticModel:
     """Algebraic unknowns that stay implicit; every formula above may contain them."""
     residual: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
     """g(t, X, z, u, q) = 0"""
+    signals: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
+    """u with disturbances in terms of their states, white ones at zero."""
 
     @cached_property
     def content(self) -> str:
@@ -267,6 +269,7 @@ def _built(
         constraints=put(system.constraints),
         z=system.z,
         residual=put(system.residual),
+        signals=signals,
     )  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def resolve_unknowns(
     found: dict[str, Unknown] = {}
     bounds = spread_over_elements(flat, bounds, "bounds") if bounds else {}
     guess = spread_over_elements(flat, guess, "guess") if guess else {}
-    believed = {} if priors is None else spread_over_elements(flat, _prior_table(priors), "priors")
+    believed = {} if priors is None else spread_over_elements(flat, prior_table(priors), "priors")
     known = _Declared(structure, experiments, bounds, believed)
     for wanted in names:
         base, _, where = wanted.partition("@")
@@ -272,7 +272,8 @@ def _above_zero(lower: float, upper: float, prior: Prior | None) -> tuple[float,
     )
 
 
-def _prior_table(priors: Mapping[str, Any] | Sequence[Any] | MultivariateNormal) -> dict[str, Any]:
+def prior_table(priors: Mapping[str, Any] | Sequence[Any] | MultivariateNormal) -> dict[str, Any]:
+    """Return priors by name; joint ones under each of their names."""
     if isinstance(priors, Mapping):
         return dict(priors)
     table: dict[str, Any] = {}

@@ -25,13 +25,14 @@ from grisaille.estimation.model_and_data import ModelAndData
 from grisaille.estimators.collocation.collocation import Collocation
 from grisaille.estimators.kalman_ml.kalman_ml import KalmanML
 from grisaille.estimators.output_error.output_error import OutputError
+from grisaille.estimators.particle_ml.particle_ml import ParticleML
 from grisaille.estimators.simulated_pem.simulated_pem import SimulatedPEM
 from grisaille.model.classes import Model
 
 if TYPE_CHECKING:
     from grisaille.experiment.experiment import Experiment
 
-METHODS: tuple[type[Estimator], ...] = (OutputError, KalmanML, SimulatedPEM, Collocation)
+METHODS: tuple[type[Estimator], ...] = (OutputError, KalmanML, SimulatedPEM, Collocation, ParticleML)
 
 
 @dataclass(frozen=True)

@@ -315,7 +315,7 @@ def pose(
     if given and before is None:
         refuse_strangers(unknowns, given, "guess")
     unknowns = parameter_guesses(structure.model, unknowns)
-    if structure.system.has.divisors:
+    if structure.depends_on_values:
         guessed = {**data[0].constants, **{u.target: u.guess for u in unknowns if u.kind == "parameter"}}
         structure = structure_of(model, evaluate_parameters(structure.model, guessed).values)
     question = FitRequest(model, structure, data, unknowns, before).with_starts()

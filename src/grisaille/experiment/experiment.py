@@ -141,8 +141,8 @@ class Experiment(ExperimentContent):
         constants : names of columns that are constant in each run, or a dict to columns or numbers. ``start`` and
             ``weights`` may name columns in the same way: ``start={"x": "x0"}``.
         name : of the experiment; by default the name of the file without its ending.
-        unit, zone : unit of time, by default the one in the row of units, or else seconds; the time zone of dates
-            without one, such as ``"Europe/Berlin"``.
+        unit, zone : unit of time, by default the one in the row of units or the header (``t [h]``), or else seconds;
+            the time zone of dates without one, such as ``"Europe/Berlin"``.
         dayfirst : whether 01/02/2025 is the first of February; needed where no row of the column tells.
         separator : ``","``, ``";"`` or a tab; by default the one that occurs in the header.
         decimal : ``","`` for numbers such as 3,14.

@@ -11,6 +11,7 @@ import pandas as pd
 
 from grisaille.errors import DataError
 from grisaille.experiment.censored_cells import with_marks
+from grisaille.experiment.header_units import refuse_other_time_unit, units_in_headers
 from grisaille.experiment.record_table import RecordTable
 from grisaille.experiment.rows import RowNames
 from grisaille.experiment.sampled_signals import SampledSignal, evaluate
@@ -39,7 +40,8 @@ def table_of_frame(frame: pd.DataFrame, time: str | None) -> tuple[RecordTable, 
     if time is not None and time not in columns and time in (INDEX, frame.index.name):
         columns[time] = frame.index
     labels = None if isinstance(frame.index, pd.RangeIndex) else list(frame.index)
-    return RecordTable(columns, RowNames(labels=labels), "The frame", repeated=repeated), time
+    rows = RowNames(labels=labels)
+    return RecordTable(columns, rows, "The frame", units=units_in_headers(columns), repeated=repeated), time
 
 
 def _index_is_time(index: pd.Index) -> bool:
@@ -97,6 +99,8 @@ def _make(
         arguments["start"] = _constants(table, arguments["start"], "start=")
     arguments["weights"] = _weights(table, arguments.get("weights"))
     times = None if time is None else table.times(time, zone, dayfirst, bool(unit or table.units.get(time)))
+    if time is not None and not is_calendar(times):
+        refuse_other_time_unit(time, unit, table.units)
     return cls._remade(
         None,
         table.rows,

@@ -2,7 +2,8 @@
 
 Every switching formula is piecewise constant in time. Its changes are bracketed on a fine grid (and at the requested
 times) and bisected down to neighbouring numbers. What switches back within one cell is found where a gap inside the
-formula turns (``experiment/turning_points.py``). Clocks are counted instead: start + k period, whatever k is.
+formula turns (``experiment/turning_points.py``). Changes of a gap that is rounding for a while, where a loop has found
+what it solves for, are none (``experiment/rounded_switches.py``). Clocks are counted: start + k period, whatever k is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from grisaille.errors import DataError, ModelError
 from grisaille.experiment.event_schedule import follow_schedule
 from grisaille.experiment.piecewise_polynomials import PiecewisePolynomial, SignalTable, constant
+from grisaille.experiment.rounded_switches import without_rounded_changes
 from grisaille.experiment.turning_points import grid_with_turning_points
 from grisaille.structure.reduction import Structure
 from grisaille.structure.system import System, Tick
@@ -53,6 +55,8 @@ def find_switches(system: System, p: np.ndarray, times: np.ndarray) -> dict[str,
     )
     at = values(grid)
     at[[k for k, n in enumerate(names) if n in counted]] = 0.0
+    for k in range(len(names)):
+        at[k] = without_rounded_changes(of_time[k], system.t, grid, at[k])
     rows, cells = np.nonzero(at[:, 1:] != at[:, :-1])
     instants = _bisect(values, rows, grid[cells], grid[cells + 1], at[rows, cells])
     return {name: _held(values, k, instants[rows == k], span) for k, name in enumerate(names)} | counted

@@ -18,6 +18,7 @@ import numpy as np
 
 from grisaille.errors import DataError
 from grisaille.experiment.censored_cells import MISSING_TEXTS, is_marked
+from grisaille.experiment.header_units import units_in_headers
 from grisaille.experiment.record_table import DATE, RecordTable, is_number
 from grisaille.experiment.rows import RowNames
 from grisaille.experiment.signal_checks import check_text
@@ -48,7 +49,7 @@ def read_table(
     header, body = lines[0], lines[1:]
     _refuse_title(header, body, source, comment)
     has_units = bool(body) and (_has_units(body, decimal) if units_row is None else units_row)
-    units = {n: cell.strip("[]() ") for n, cell in zip(header.cells, body[0].cells, strict=False)} if has_units else {}
+    below = {n: cell.strip("[]() ") for n, cell in zip(header.cells, body[0].cells, strict=False)} if has_units else {}
     body = body[1:] if has_units else body
     if not body:
         raise DataError(f"{_begin(source)} has a header but no rows of data.")
@@ -58,7 +59,7 @@ def read_table(
         rows=RowNames("line", np.array([line.number for line in body]), source),
         source=_begin(source),
         label=label,
-        units={name: unit for name, unit in units.items() if unit not in ("", "-")},
+        units=units_in_headers(header.cells) | {name: unit for name, unit in below.items() if unit not in ("", "-")},
         decimal=decimal,
         repeated=frozenset(name for name, count in Counter(header.cells).items() if count > 1),
     )

@@ -21,6 +21,8 @@ from grisaille.structure.switching_pieces import Relation, relations_of
 Floats = NDArray[np.float64]
 Look = Callable[[Floats], tuple[Floats, Floats]]
 """Values and rates of a gap at some times."""
+Rounding = Callable[[Floats], Floats]
+"""That of a gap at some times."""
 GRID_REFINEMENT = 4
 MAX_GRID_POINTS = 1_300_000
 """Points of a grid,"""
@@ -34,6 +36,8 @@ MAX_BISECTIONS = 70
 ROUNDING, NEARBY = 8.0, 8
 """Differences below this many times the rounding of a gap, within this many cells (where an absolute value happens to
 be zero, none reaches it), say nothing: where a loop has converged, its gap is the rounding of what it solves."""
+MANY_TURNS = 100
+"""Turns of a gap from which on those of rounding are told apart."""
 VALUES_PER_CALL = 200_000
 """Values that are computed at once."""
 
@@ -82,10 +86,10 @@ def _turns(relation: Relation, t: ca.SX, grid: Floats, most_operations: float) -
         steps = np.diff(finer)[:, None] * np.arange(GRID_REFINEMENT) / GRID_REFINEMENT
         finer = np.append((finer[:-1, None] + steps).ravel(), finer[-1])
     added = finer if finer.size > grid.size else np.zeros(0)
-    return np.concatenate([added, _passed(finer, q, rate, look)])
+    return np.concatenate([added, _passed(finer, q, rate, look, rounding)])
 
 
-def _is_resolved(grid: Floats, q: Floats, rate: Floats, look: Look, rounding: Callable[[Floats], Floats]) -> bool:
+def _is_resolved(grid: Floats, q: Floats, rate: Floats, look: Look, rounding: Rounding) -> bool:
     """Return whether cubics through values and rates tell what gaps are half way, in nearly all cells."""
     h = np.diff(grid)
     middle, slope = look(grid[:-1] + 0.5 * h)
@@ -103,12 +107,14 @@ def _is_resolved(grid: Floats, q: Floats, rate: Floats, look: Look, rounding: Ca
     return bool(np.mean(unclear & (apart > ROUNDING * noise[1:-1])) <= MAX_UNRESOLVED_SHARE)
 
 
-def _passed(grid: Floats, q: Floats, rate: Floats, look: Look) -> Floats:
-    """Turns at which a gap is on the other side of its switch than beside them."""
+def _passed(grid: Floats, q: Floats, rate: Floats, look: Look, rounding: Rounding) -> Floats:
+    """Turns at which a gap is on the other side of its switch than beside them; not where it is rounding all along."""
     is_below = q < 0
     same = is_below[:-1] == is_below[1:]
     towards = np.where(is_below[:-1], rate[:-1] > 0, rate[:-1] < 0) & np.where(is_below[1:], rate[1:] < 0, rate[1:] > 0)
     cells = np.flatnonzero(same & towards)
+    if cells.size > MANY_TURNS:
+        cells = cells[np.maximum(np.abs(q[cells]), np.abs(q[cells + 1])) > ROUNDING * rounding(grid[cells])]
     if not cells.size:
         return np.zeros(0)
     low, high, sign = grid[cells].copy(), grid[cells + 1].copy(), np.sign(rate[cells])

@@ -18,6 +18,7 @@ from functools import cached_property
 import casadi as ca
 
 from grisaille.disturbance.stochastic_model import StochasticModel
+from grisaille.filtering.averaged_bends import averaged_drift
 from grisaille.filtering.moment_packing import Packing
 
 NEWTON_STEPS = 4
@@ -74,17 +75,31 @@ class AlgebraicModel:
         return ca.substitute([given], [m.z], [self.z[: m.z.numel()]])[0] if m.z.numel() else given
 
     @cached_property
+    def h(self) -> ca.SX:
+        """The length of a step, over which bends are averaged."""
+        return ca.SX.sym("h")
+
+    @property
+    def step_symbols(self) -> list[ca.SX]:
+        """The symbols of what is evaluated in a step of length h."""
+        t, *others = self.symbols
+        return [t, self.h, *others]
+
+    @cached_property
     def rates(self) -> ca.Function:
-        """(t, X, (z, ρ), u, q) → drift f, its Jacobian A, the intensity W = B Bᵀ, and (z, ρ)."""
-        f = self.formula(self.model.drift)
-        B = self.formula(self.model.noise)
-        return ca.Function("rates", self.symbols, [f, ca.jacobian(f, self.model.X), ca.mtimes(B, B.T), self.z])
+        """(t, h, X, (z, ρ), u, q) → drift f, its Jacobian A, the intensity W = B Bᵀ, and (z, ρ)."""
+        averaged, widths, formulas = averaged_drift(self.model, self.h)
+        f, B = self.formula(averaged), self.formula(self.model.noise)
+        A = ca.jacobian(f, self.model.X)
+        if widths.numel():
+            f, A = ca.substitute([f, A], [widths], [self.formula(formulas)])
+        return ca.Function("rates", self.step_symbols, [f, A, ca.mtimes(B, B.T), self.z])
 
     @cached_property
     def flow(self) -> ca.Function:
-        """(t, X, (z, ρ), u, q) → f, W, (z, ρ): the same without the Jacobian."""
-        B = self.formula(self.model.noise)
-        return ca.Function("flow", self.symbols, [self.formula(self.model.drift), ca.mtimes(B, B.T), self.z])
+        """(t, h, X, (z, ρ), u, q) → f, W, (z, ρ): the same without the Jacobian."""
+        f, _, W, z = self.rates(*self.step_symbols)
+        return ca.Function("flow", self.step_symbols, [f, W, z])
 
     @cached_property
     def seen(self) -> ca.Function:

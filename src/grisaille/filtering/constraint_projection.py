@@ -29,8 +29,8 @@ from grisaille.structure.system import System
 
 PROJECTION_CORRECTIONS = 3
 """Gauss–Newton corrections after an update: each squares the violation."""
-Rates = Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX], tuple[ca.SX, ca.SX, ca.SX, ca.SX]]
-"""(t, x, P, z, u, q) → f̄, A, W, z"""
+Rates = Callable[[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX], tuple[ca.SX, ca.SX, ca.SX, ca.SX]]
+"""(t, h, x, P, z, u, q) → f̄, A, W, z in a step of length h"""
 
 
 def augmented(model: StochasticModel) -> System:
@@ -69,11 +69,13 @@ class ConstraintProjection:
         tangent = ca.Function("tangent", [s.t, s.x, s.u, s.p, held], [slope])
         turning = ca.Function("turning", [s.t, s.x, s.u, s.p, held, c], [turn])
 
-        def kept(t: ca.SX, x: ca.SX, P: ca.SX, z: ca.SX, u: ca.SX, q: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+        def kept(
+            t: ca.SX, h: ca.SX, x: ca.SX, P: ca.SX, z: ca.SX, u: ca.SX, q: ca.SX
+        ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
             along = tangent(t, x, u, q, nominal)
             # inside a step P is tangent but for its order: sigma points feel the root of what sticks out
-            mean, A, W, solved = rates(t, x, ca.mtimes([along, P, along.T]), z, u, q)
-            c = mean - closed.flow(t, x, z, u, q)[0]
+            mean, A, W, solved = rates(t, h, x, ca.mtimes([along, P, along.T]), z, u, q)
+            c = mean - closed.flow(t, h, x, z, u, q)[0]
             N = turning(t, x, u, q, nominal, c)
             return mean - c + ca.mtimes(along, c), A + N, ca.mtimes([along, W, along.T]), solved
 

@@ -20,6 +20,7 @@ from grisaille.filtering.moment_packing import lower_triangle
 from grisaille.filtering.sigma_points import SigmaPoints
 
 POINT_ARGUMENTS = ("t", "x", "z", "u", "q")
+STEP_ARGUMENTS = ("t", "h", "x", "z", "u", "q")
 MEASUREMENT_ARGUMENTS = (*POINT_ARGUMENTS, "mask")
 ON_CONSTRAINTS = ("t", "x", "u", "q", "nominal")
 MOVING_ARGUMENTS = ("x", "z", "q")
@@ -56,13 +57,13 @@ class Stepping:
 def linearised_loops(model: StochasticModel, newton: int, stepping: Stepping, looks: int) -> FilterLoops:
     """Return the loops of the extended filter, which linearises once for each sample, or of the iterated one."""
     closed = AlgebraicModel(model, newton)
-    f, A, W, z = closed.rates(*closed.symbols)
-    rates = _dense("rates", closed.symbols, [f, A.T, lower_triangle(W), z])
+    f, A, W, z = closed.rates(*closed.step_symbols)
+    rates = _dense("rates", closed.step_symbols, [f, A.T, lower_triangle(W), z])
     a, x, z_seen = _seen_symbols(closed)
     y, H, R, solved = seen_where_measured(closed, a, x, z_seen)
     measure = _dense("measure", [a.t, x, z_seen, a.u, a.q, a.mask], [y, H.T, R, solved])
     functions = (
-        PointFunction("gr_rates", rates, POINT_ARGUMENTS, ("f", "A", "W", "z_out"), MOVING_ARGUMENTS),
+        PointFunction("gr_rates", rates, STEP_ARGUMENTS, ("f", "A", "W", "z_out"), MOVING_ARGUMENTS),
         PointFunction("gr_measure", measure, MEASUREMENT_ARGUMENTS, ("y", "H", "R", "z_out"), MOVING_ARGUMENTS),
         *_settling(closed, 1 if stepping.stages else 2),
     )
@@ -74,20 +75,22 @@ def linearised_loops(model: StochasticModel, newton: int, stepping: Stepping, lo
 def unscented_loops(model: StochasticModel, newton: int, stepping: Stepping, sigma: SigmaPoints) -> FilterLoops:
     """Return the loops of the unscented filter of a model that does not jump with a state."""
     closed = AlgebraicModel(model, newton)
-    f, W, z = closed.flow(*closed.symbols)
-    A = closed.rates(*closed.symbols)[1]
+    f, W, z = closed.flow(*closed.step_symbols)
+    A = closed.rates(*closed.step_symbols)[1]
     a, x, z_seen = _seen_symbols(closed)
     y, _, R, solved = seen_where_measured(closed, a, x, z_seen)
     seen = _dense("seen", [a.t, x, z_seen, a.u, a.q, a.mask], [y, R, solved])
     functions = (
         PointFunction(
             "gr_flow",
-            _dense("flow", closed.symbols, [f, lower_triangle(W), z]),
-            POINT_ARGUMENTS,
+            _dense("flow", closed.step_symbols, [f, lower_triangle(W), z]),
+            STEP_ARGUMENTS,
             ("f", "W", "z_out"),
             MOVING_ARGUMENTS,
         ),
-        PointFunction("gr_slope", _dense("slope", closed.symbols, [A.T]), POINT_ARGUMENTS, ("A",), MOVING_ARGUMENTS),
+        PointFunction(
+            "gr_slope", _dense("slope", closed.step_symbols, [A.T]), STEP_ARGUMENTS, ("A",), MOVING_ARGUMENTS
+        ),
         PointFunction("gr_seen", seen, MEASUREMENT_ARGUMENTS, ("y", "R", "z_out"), MOVING_ARGUMENTS),
         *_settling(closed, 2),
         *_tangency(model),

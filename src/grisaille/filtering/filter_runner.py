@@ -75,7 +75,7 @@ class FilterRunner:
     """The log-likelihood of one trial."""
 
     def __init__(self, trial: BoundExperiment, options: FilterOptions) -> None:
-        self.trial, self.options = scheduled_trial(trial, "a filter") if trial.flat.whens else trial, options
+        self.trial, self.options = self.followed(trial), options
         self.record = self._record()
         self.filter: Filter | None = None
         """As it was prepared; ``filter_on`` gives one with steps."""
@@ -84,6 +84,11 @@ class FilterRunner:
         self._stepping: tuple[tuple[Discretisation, Filter], ...] = ()
         """Filters with the steps that were last asked for."""
         self._recent: tuple[RecentLikelihood, ...] = ()
+
+    @staticmethod
+    def followed(trial: BoundExperiment) -> BoundExperiment:
+        """Return the trial as the filter follows it: discrete variables are signals, or refused."""
+        return scheduled_trial(trial, "a filter") if trial.flat.whens else trial
 
     @property
     def reach(self) -> int:
@@ -241,7 +246,7 @@ class FilterRunner:
     def with_experiment(self, trial: BoundExperiment) -> FilterRunner:
         """Return a runner of the same experiment with other measurements."""
         other = copy.copy(self)
-        other.trial, other._stepping = scheduled_trial(trial, "a filter") if trial.flat.whens else trial, ()
+        other.trial, other._stepping = self.followed(trial), ()
         other._recent = ()
         other.record = other._record()
         if self.filter is not None:

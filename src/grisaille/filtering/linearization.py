@@ -38,7 +38,7 @@ def coefficients_function(
     rates = averaged.tangent(closed, rates, a.nominal) if averaged is not None else rates
     middle, spread, z = _middle(rates, a, x, P, z)
     begin, mid, end = (
-        rates(a.t + part * a.h, middle, spread, z, u, a.q) for part, u in zip((0.0, 0.5, 1.0), a.u, strict=True)
+        rates(a.t + part * a.h, a.h, middle, spread, z, u, a.q) for part, u in zip((0.0, 0.5, 1.0), a.u, strict=True)
     )
     A, first, W = mid[1], mid[0] if constant else begin[0], mid[2]
     forcing = first + ca.mtimes(A, x - middle)
@@ -65,7 +65,7 @@ def _middle(rates: Rates, a: StepSymbols, x: ca.SX, P: ca.SX, z: ca.SX) -> tuple
     """Return both moments after half a step, implicit in the linear part; first order is enough for the second of the
     step.
     """
-    f, A, W, z = rates(a.t, x, P, z, a.u[0], a.q)
+    f, A, W, z = rates(a.t, a.h, x, P, z, a.u[0], a.q)
     n, half = x.numel(), a.h / 2
     if not ca.depends_on(f, x):
         return x, P, z

@@ -67,8 +67,10 @@ STAGE_TABLES = {
 def linearized_rates(closed: AlgebraicModel) -> Rates:
     """Return the rates of the extended filter: everything is evaluated at the mean."""
 
-    def rates(t: ca.SX, x: ca.SX, P: ca.SX, z: ca.SX, u: ca.SX, q: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
-        f, A, W, z = closed.rates(t, x, z, u, q)
+    def rates(
+        t: ca.SX, h: ca.SX, x: ca.SX, P: ca.SX, z: ca.SX, u: ca.SX, q: ca.SX
+    ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+        f, A, W, z = closed.rates(t, h, x, z, u, q)
         return f, A, W, z
 
     return rates
@@ -86,7 +88,7 @@ def moment_step(
     dx, dP, sum_x, sum_P = ca.SX.zeros(model.n), ca.SX.zeros(model.n, model.n), 0, 0
     for part, u, weight in zip(method.parts, method.signals, method.weights, strict=True):
         here = P + part * a.h * dP
-        dx, A, W, z = rates(a.t + part * a.h, x + part * a.h * dx, here, z, a.u[u], a.q)
+        dx, A, W, z = rates(a.t + part * a.h, a.h, x + part * a.h * dx, here, z, a.u[u], a.q)
         moved = ca.mtimes(A, here)
         dP = moved + moved.T + W
         sum_x, sum_P = sum_x + weight * dx, sum_P + weight * dP

@@ -253,7 +253,7 @@ class Passes:
             seen = (IdentityKey(self.record), IdentityKey(cells))
             signals, sample, y, mask, scale = self._seen.get("seen", seen, lambda: _seen(self.record, cells))
             given = FilterPass(
-                cells.bounds, _stages(cells, steps), signals, sample, y, mask, scale, q, self.nominal, steps, robust,
+                cells.bounds, stages_of(cells, steps), signals, sample, y, mask, scale, q, self.nominal, steps, robust,
                 condition, self.doublings, self._given(),
             )  # fmt: skip
             found = PreparedPass(given)
@@ -320,7 +320,7 @@ class Passes:
     def pass_with(self, q: Floats, steps: NDArray[np.int64]) -> FilterPass:
         """Return the record as a pass with other steps."""
         given = self.prepared(q).given
-        return replace(given, steps=steps, stages=_stages(self.cells(q), steps))
+        return replace(given, steps=steps, stages=stages_of(self.cells(q), steps))
 
     def measure_roots(self, q: Floats, x0: Floats, z0: Floats | None) -> None:
         """Solve algebraic unknowns after jumps of the inputs, and see how large they are along the record."""
@@ -414,7 +414,7 @@ def _seen(record: MeasuredRecord, cells: RecordCells) -> tuple[Floats, NDArray[n
     return signals, sample, np.where(mask, record.y, 0.0), mask.astype(float), 1 / weights
 
 
-def _stages(cells: RecordCells, steps: NDArray[np.int64]) -> Floats:
+def stages_of(cells: RecordCells, steps: NDArray[np.int64]) -> Floats:
     """Return signals at halves of the steps, cell after cell."""
     edges = np.concatenate([[0], np.cumsum(2 * steps + 1)])
     stages = np.empty((edges[-1], cells.coefficients.shape[1]))
@@ -427,7 +427,8 @@ def _stages(cells: RecordCells, steps: NDArray[np.int64]) -> Floats:
 
 def _start_function(model: StochasticModel, ns: int) -> ca.Function:
     closed = AlgebraicModel(model)
-    _, A, W, _ = closed.rates(*closed.symbols)
+    t, *others = closed.symbols
+    _, A, W, _ = closed.rates(t, 0, *others)
     C = ca.jacobian(model.constraints, model.X) if model.constraints.numel() else ca.SX(0, model.n)
     column = ca.densify(ca.vertcat(*(ca.vec(ca.densify(o)) for o in (A, W, C))))
     function = ca.Function("start", closed.symbols, [column])

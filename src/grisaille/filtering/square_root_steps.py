@@ -38,7 +38,7 @@ def square_root_step(
     for part, u, weight in zip(method.parts, method.signals, method.weights, strict=True):
         here, root = x + part * a.h * dx, L + part * a.h * dL
         z = solve_algebraic(closed, a.t + part * a.h, here, z, a.u[u], a.q)
-        dx, rate, z = _averaged(closed, sigma, jumping, (a.t + part * a.h, here, root, z, a.u[u], a.q))
+        dx, rate, z = _averaged(closed, sigma, jumping, (a.t + part * a.h, a.h, here, root, z, a.u[u], a.q))
         dL = ca.mtimes(root, _lower_half(_inside(root, rate)))
         sum_x, sum_L = sum_x + weight * dx, sum_L + weight * dL
     end, root = a.t + a.h, L + a.h * sum_L
@@ -51,15 +51,15 @@ def _averaged(
     closed: AlgebraicModel,
     sigma: SigmaPoints,
     jumping: JumpAverage | None,
-    at: tuple[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX],
+    at: tuple[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX, ca.SX],
 ) -> tuple[ca.SX, ca.SX, ca.SX]:
     """Return E f, P', and z with the corrections of all points."""
-    t, x, root, z, u, q = at
+    t, h, x, root, z, u, q = at
     if jumping is not None:
         mean, W, together, _, points = jumping(t, x, ca.mtimes(root, root.T), z, u, q)
         return mean, together + together.T + W, with_corrections(z, [points])
     points, means, covariances = sigma.along(x, root)
-    flows = [closed.flow(t, point, z, u, q) for point in points]
+    flows = [closed.flow(t, h, point, z, u, q) for point in points]
     mean = sum((means[i] * f[0] for i, f in enumerate(flows)), start=0)
     together = ca.SX(x.numel(), x.numel())
     for i, (point, f) in enumerate(zip(points, flows, strict=True)):

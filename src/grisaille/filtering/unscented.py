@@ -39,10 +39,12 @@ def unscented_rates(closed: AlgebraicModel, sigma: SigmaPoints) -> Rates:
     if jumping is not None:
         return jumping
 
-    def rates(t: ca.SX, x: ca.SX, P: ca.SX, z: ca.SX, u: ca.SX, q: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
-        _, A, _, z = closed.rates(t, x, z, u, q)
+    def rates(
+        t: ca.SX, h: ca.SX, x: ca.SX, P: ca.SX, z: ca.SX, u: ca.SX, q: ca.SX
+    ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+        _, A, _, z = closed.rates(t, h, x, z, u, q)
         points, means, covariances = sigma.around(x, P)
-        values = [closed.flow(t, point, z, u, q) for point in points]
+        values = [closed.flow(t, h, point, z, u, q) for point in points]
         f, W = (sum((means[i] * v[k] for i, v in enumerate(values)), start=0) for k in (0, 1))
         rest = ca.SX(x.numel(), x.numel())
         for i, (point, value) in _enumerated(points, values):
@@ -99,7 +101,9 @@ def _jumping_rates(closed: AlgebraicModel, sigma: SigmaPoints) -> Rates | None:
     outputs = [f, A, W + rest + rest.T, with_corrections(closed.z, [points])]
     function = ca.Function("rates", arguments, ca.cse(outputs))
 
-    def rates(t: ca.SX, x: ca.SX, P: ca.SX, z: ca.SX, u: ca.SX, q: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+    def rates(
+        t: ca.SX, h: ca.SX, x: ca.SX, P: ca.SX, z: ca.SX, u: ca.SX, q: ca.SX
+    ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
         f, A, W, z = function(t, x, P, z, u, q)
         return f, A, W, z
 

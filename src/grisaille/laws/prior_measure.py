@@ -93,6 +93,19 @@ def log_prior(law: Law, value: float) -> tuple[float, float, float]:
     return ell, slope, -bend
 
 
+def log_priors(laws: tuple[Law, ...], values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return ℓ and dℓ/dθ of several laws, each at its value; −∞ and zero outside of a support."""
+    function, is_flat, by_log, low, high = _together(laws)
+    found, slopes = (np.array(part, dtype=float).ravel() for part in function(values))
+    if by_log.any():
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found, slopes = found + np.where(by_log, np.log(values), 0.0), slopes + np.where(by_log, 1 / values, 0.0)
+    outside = ~((low <= values) & (values <= high)) | ~np.isfinite(found)
+    slopes[outside | is_flat] = 0.0
+    found[outside] = -np.inf
+    return found, slopes
+
+
 def minus_log_prior(law: Law, symbol: ca.SX) -> ca.SX:
     """Return ½ r² as a formula of CasADi's symbol."""
     if law.is_flat:
@@ -155,6 +168,21 @@ def _differentiated(law: Law) -> ca.Function:
     formula = symbolic_formula(law, x)
     slope = ca.gradient(formula, x)
     return ca.Function("prior", [x], [formula, ca.densify(slope), ca.densify(ca.gradient(slope, x))])
+
+
+@lru_cache(maxsize=256)
+def _together(laws: tuple[Law, ...]) -> tuple[ca.Function, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the function ℓ, ℓ' of several laws per unit of θ; which are flat, count by logarithm; their supports."""
+    import casadi as ca
+
+    x = ca.SX.sym("x", len(laws))
+    formulas = [ca.densify(ca.SX(symbolic_formula(law, x[k]))) for k, law in enumerate(laws)]
+    slopes = [ca.densify(ca.gradient(formula, x[k])) for k, formula in enumerate(formulas)]
+    function = ca.Function("priors", [x], [ca.vertcat(*formulas), ca.vertcat(*slopes)])
+    is_flat = np.array([w.is_flat for w in laws], dtype=bool)
+    by_log = np.array([w.measure == "log" for w in laws], dtype=bool)
+    low, high = np.array([w.support for w in laws], dtype=float).T
+    return function, is_flat, by_log, low, high
 
 
 @lru_cache(maxsize=1024)

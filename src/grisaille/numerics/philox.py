@@ -49,6 +49,7 @@ class Purpose(StrEnum):
     BOOTSTRAP = "bootstrap"
     NOISE = "noise"
     LAW = "law"
+    PARTICLES = "particles"
 
 
 def stream_key(seed: int, purpose: Purpose | str, name: str) -> Key:

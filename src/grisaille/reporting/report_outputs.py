@@ -34,6 +34,7 @@ PREDICTED = {
     "OutputError": "simulated",
     "SimulatedPEM": "mean of realizations",
     "KalmanML": "predicted from the samples before",
+    "ParticleML": "predicted from the samples before",
     "Collocation": "smoothed",
 }
 MAX_SIMULATED = 12

@@ -11,4 +11,5 @@ from grisaille.results.progress import (
     is_read as is_read,
     progress_reporter as progress_reporter,
 )
+from grisaille.results.sampled import Posterior as Posterior
 from grisaille.results.validation import Validation as Validation

@@ -7,7 +7,7 @@ rooms that come after it, each of which is loaded when first asked.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -19,6 +19,8 @@ from grisaille.estimation.intervals import Intervals
 from grisaille.experiment.times.dating import with_dates
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
     from grisaille.drawing import Canvas
     from grisaille.estimation.predictions.horizons import Horizon
     from grisaille.experiment.experiment import Experiment
+    from grisaille.laws import MultivariateNormal, Prior
     from grisaille.model.expression import Expression
+    from grisaille.results.sampled import Posterior
     from grisaille.results.trajectories import Trajectories
     from grisaille.results.validation import Validation
 
@@ -201,6 +205,56 @@ class Fit(Fitted):
         from grisaille.assessment.curve import curve
 
         return curve(self, name, level, experiment)
+
+    def posterior(
+        self,
+        draws: int = 1000,
+        chains: int = 4,
+        seed: int = 0,
+        *,
+        tune: int = 500,
+        acceptance: float = 0.8,
+        priors: Mapping[str, Prior | None] | Sequence[MultivariateNormal] | MultivariateNormal | None = None,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        store: str | Path | None = None,
+        executor: Executor | int | str | None = None,
+        progress: bool | None = None,
+    ) -> Posterior:
+        """Sample the posterior of what was estimated, levels of noise included, by the no-U-turn sampler.
+
+        Priors are the distributions that they name; two finite bounds without a prior are the uniform distribution
+        between them. Noise of an output without either has a half-Cauchy prior whose scale is the standard deviation of
+        its measurements. Any other unknown without either is refused: its posterior need not exist.
+
+        Parameters
+        ----------
+        draws : of each chain, after its warm-up
+        chains : how many, from different points; whether they agree says whether they are long enough
+        seed : from which each chain's own is derived
+        tune : transitions of the warm-up, which finds the step and corrects the metric where that of the fit is wrong
+        acceptance : mean acceptance of the points of a trajectory that the step is chosen for; 0.95 takes shorter steps
+            where trajectories diverge
+        priors, bounds : by name, instead of those of the fit; a prior of None takes one away
+        store : file that keeps what chains have drawn; the same call with the same file continues where they were, and
+            more draws may be asked for later
+        executor : None (processes, or none where chains are short), a number of processes, ``"serial"``, or any
+            ``concurrent.futures`` executor. The draws are the same
+        progress : whether a bar is shown; None: on terminals
+
+        Returns
+        -------
+        The draws: ``table`` has a row per unknown, ``draws`` all of them, ``notes`` what is to be known about them,
+        ``to_arviz()``, ``plot()``, ``predict()``, ``save(path)``.
+        """
+        from grisaille.posteriors.chain import SamplingOptions
+        from grisaille.posteriors.sampling import sample_posterior
+        from grisaille.results.sampled import Posterior
+
+        found = sample_posterior(
+            self, SamplingOptions(draws, tune, acceptance), chains, seed, priors=priors, bounds=bounds, store=store,
+            executor=executor, progress=progress,
+        )  # fmt: skip
+        return Posterior.of(found)
 
     def test(self, hypothesis: str | Iterable[str] | Mapping[str, float]) -> RatioTest:
         """Likelihood-ratio test that some unknowns have given values.

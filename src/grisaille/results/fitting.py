@@ -92,6 +92,7 @@ def fit(
     if not is_watched:
         return fit_problem(model, problem, chosen, why, kind=Fit, tests_starts=True)
     watched = progress_reporter(lambda: chosen.effort.cost(problem), progress)
+    watched.speak_early(lambda: chosen.effort.early_cost(problem))
     try:
         return fit_problem(
             model, problem, chosen, why, SearchJournal(watched, watched.counted), kind=Fit, tests_starts=True

@@ -15,6 +15,7 @@ from grisaille.estimation.density.criterion_kinds import log_density_of
 from grisaille.estimation.density.density_value import DensityPart, DensityValue
 from grisaille.estimation.density.log_density import LogDensity
 from grisaille.estimation.density.transforms import Transforms
+from grisaille.estimation.density.unbounded import Unbounded
 from grisaille.estimation.estimator import Estimator
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.problem import EstimationProblem
@@ -137,7 +138,7 @@ class DensityFunction:
         return f"log-density of {names} by {type(self.method).__name__}; {len(self.names)} unknowns"
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {k: v for k, v in vars(self).items() if k not in ("_transforms", "unbounded")}
+        kept = {k: v for k, v in vars(self).items() if k not in ("_unbounded", "unbounded")}
         return {**kept, "_made": {}}
 
     @property
@@ -148,8 +149,12 @@ class DensityFunction:
         return self._made["own"]
 
     @cached_property
+    def _unbounded(self) -> Unbounded:
+        return Unbounded(self._density)
+
+    @property
     def _transforms(self) -> Transforms:
-        return Transforms.between(self.bounds)
+        return self._unbounded.transforms
 
     def _value(self, theta: Theta, derivatives: bool) -> DensityValue:
         return self._density.value(self._array(theta, "log_density"), derivatives)
@@ -230,22 +235,8 @@ class UnboundedDensity:
         return f"{self.of!r}, per unit of unbounded coordinates"
 
     def _at(self, xi: Sequence[float] | np.ndarray, derivatives: bool) -> tuple[float, np.ndarray]:
-        of = self.of
-        at = of._xi(xi)
-        missing = np.full(len(at), np.nan)
-        if not np.isfinite(at).all():
-            return -np.inf, missing
-        theta = of._transforms.outer(at)
-        slopes, logarithm, bend = of._transforms.jacobian(at)
-        found = of._density.value(theta, derivatives)
-        if found.failure:
-            return -np.inf, missing
-        by_log = np.array(of._density.counts_by_logarithm, dtype=bool)
-        value = found.log_density + logarithm - float(np.sum(np.log(theta[by_log])))
-        if found.gradient is None:
-            return value, missing
-        gradient = found.gradient - np.divide(1.0, theta, out=np.zeros(len(theta)), where=by_log)
-        return value, gradient * slopes + bend
+        found = self.of._unbounded.at(self.of._xi(xi), derivatives)
+        return found.log_density, found.gradient
 
 
 @checked

@@ -8,6 +8,7 @@ A fit that is over soon says nothing at all.
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -19,6 +20,8 @@ FIRST_LINE_SECONDS = 2.0
 """Seconds before anything is shown."""
 LONG_FIT_SECONDS = 30.0
 """Seconds from which on a fit is told to be long."""
+EARLY_SECONDS = 8.0
+"""Seconds after which a fit says what is known of its cost where not even the first evaluation has ended."""
 FEW, SLOW = 3, 1.0
 """Evaluations that tell how long one takes, and seconds of one from which on it tells alone."""
 OFTEN, SELDOM = 0.2, 10.0
@@ -51,6 +54,26 @@ class ProgressLine:
         self.first: tuple[int, float] | None = None
         self.objective: float | None = None
         self.is_told, self.width = False, 0
+        self._early: threading.Timer | None = None
+
+    def speak_early(self, cost: Callable[[], Cost], seconds: float = EARLY_SECONDS) -> None:
+        """Say what a search costs after so many seconds, if its first evaluation has not ended by then.
+
+        cost : asked while the search runs, so it must compute nothing
+        """
+        self._early = threading.Timer(seconds, self._say_early, (cost, seconds))
+        self._early.daemon = True
+        self._early.start()
+
+    def _say_early(self, cost: Callable[[], Cost], seconds: float) -> None:
+        if self.first is not None:
+            return
+        expected = cost()
+        self._write(
+            f"The first evaluation has taken more than {format_duration(seconds)}, with all that precedes it, and this "
+            f"search takes about {expected.evaluations} of them{explain_cost(expected)} Ctrl-C ends it.",
+            stays=True,
+        )
 
     def __call__(self, evaluations: int, objective: float) -> None:
         """A better point."""
@@ -74,6 +97,8 @@ class ProgressLine:
 
     def finish(self) -> None:
         """Leave nothing behind."""
+        if self._early is not None:
+            self._early.cancel()
         if self.live and self.width:
             self.stream.write("\r" + " " * self.width + "\r")
             self.stream.flush()

@@ -3,9 +3,11 @@
 A tolerance of 1e-3 · rtol · nominal with a nominal value of one says nothing to a state of 1e-9 (no step is made small
 for it) and asks for more digits than there are of one near zero among others of 1e9. Both are seen in the run itself:
 
-small   a state stayed below a hundred absolute tolerances, or below 1e-6 of a nominal value that nobody declared (its
-        error may be a thousand times rtol), and above the rounding of what drives it: the run is made again with its
+small   a state stayed below a hundred absolute tolerances, or below 1e-5 of a nominal value that nobody declared (its
+        error may be a hundred times rtol), and above the rounding of what drives it: the run is made again with its
         largest value as nominal size. Elements of a vector of which one is larger only where others feel them.
+        Implicit unknowns far below theirs alike, where states feel what Newton's iteration leaves of their tolerance:
+        a rate of 1e-8 per second over years.
 large   a run takes very many steps, and tolerances lie below the rounding of what drives their states, or those of
         implicit unknowns are so wide that states are lost in them: it is made again with the sizes of these.
 
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 SMALL_STATE_RATIO = 100.0
 """Times its absolute tolerance, a state has at most two digits that steps are chosen by."""
-LOSES_DIGITS = 1e-3
-"""Divided by rtol: absolute tolerances in a state whose error may be a thousand times the relative tolerance."""
+LOSES_DIGITS = 1e-2
+"""Divided by rtol: absolute tolerances in a state whose error may be a hundred times the relative tolerance."""
 FAR_BELOW = 1e-4
 """Of a nominal value that nobody declared: quantities that do not reach it have another size."""
 AT_REST = 1e-7
@@ -46,6 +48,8 @@ MANY_STEPS = SLICE
 """After so many, and at each multiple of it, tolerances are compared with rounding."""
 RATE_ROUNDING = 64 * np.finfo(float).eps
 """Relative to the terms of a rate, over the time in which its state forgets."""
+NEWTON_SHARE = 1e-2
+"""Of a tolerance, what Newton's iteration may leave open."""
 MAX_MOVED_TOLERANCES = 10.0
 """Tolerances of a state by which those of an implicit unknown may move it."""
 ABOVE_ROUNDING = 1e3
@@ -100,17 +104,19 @@ class NominalSizes:
             lambda: self._felt(kernel, task, largest[:nx]),
         )
         small = [k for k in sorted({*few, *off.tolist()}) if self.is_free[k]]
-        if not small:
-            return None
-        noise = RATE_ROUNDING * self._driving(kernel, task, task.t1 - task.t0)
-        above_noise = [k for k in small if largest[k] > ABOVE_ROUNDING * noise[k]]
-        if not above_noise:
-            return None
         nominal = self.nominal.copy()
-        nominal[above_noise] = largest[above_noise]
-        implicit = [k for k in range(nx, len(nominal)) if self.is_free[k] and 0 < largest[k] < nominal[k]]
+        if small:
+            noise = RATE_ROUNDING * self._driving(kernel, task, task.t1 - task.t0)
+            small = [k for k in small if largest[k] > ABOVE_ROUNDING * noise[k]]
+            nominal[small] = largest[small]
+        implicit = nx + np.flatnonzero(self.is_free[nx:] & (largest[nx:] > 0) & (largest[nx:] < nominal[nx:]))
+        if not small:
+            implicit = implicit[largest[implicit] < FAR_BELOW * nominal[implicit]]
+            if len(implicit):
+                moved = NEWTON_SHARE * self._moved_by_implicit(kernel, task, largest[:nx])
+                implicit = implicit[moved[implicit - nx] > MAX_MOVED_TOLERANCES]
         nominal[implicit] = largest[implicit]
-        return nominal
+        return nominal if small or len(implicit) else None
 
     def other(self, kernel: Kernel, task: Task) -> Floats | None:
         """Return nominal sizes during a run that takes very many steps: larger ones where tolerances of states lie
@@ -118,16 +124,13 @@ class NominalSizes:
         neither does.
         """
         nx, nz = self.system.nx, self.system.nz
-        slopes, driving = self._slopes(kernel, task), self._driving(kernel, task, task.t1 - task.t0)[:nx]
+        driving = self._driving(kernel, task, task.t1 - task.t0)[:nx]
         asked = task.atol[:nx] + task.rtol * np.abs(task.x[:nx])
         nominal = self.nominal.copy()
         below = self.is_free[:nx] & (asked < RATE_ROUNDING * driving) & np.isfinite(driving)
         nominal[:nx][below] = np.maximum(nominal[:nx][below], driving[below])
         if nz:
-            n = len(task.x)
-            effect = np.asarray(slopes[:nx, n : n + nz].toarray() * self._memory(slopes, task.t1 - task.t0)[:, None])
-            effect = effect * task.atol[n : n + nz] / asked[:, None]
-            most = np.nan_to_num(effect).max(axis=0, initial=0.0)
+            most = self._moved_by_implicit(kernel, task, np.abs(task.x[:nx]))
             loud = self.is_free[nx:] & (most > MAX_MOVED_TOLERANCES)
             nominal[nx:][loud] /= most[loud]
         return None if np.array_equal(nominal, self.nominal) else nominal
@@ -152,6 +155,14 @@ class NominalSizes:
         driving = np.zeros(len(self.nominal))
         driving[:nx] = terms[:nx] * self._memory(slopes, span)
         return driving
+
+    def _moved_by_implicit(self, kernel: Kernel, task: Task, sizes: Floats) -> Floats:
+        """Return by how many tolerances of a state, at these sizes, that of each implicit unknown moves it."""
+        slopes, nx, n, nz = self._slopes(kernel, task), self.system.nx, len(task.x), self.system.nz
+        asked = task.atol[:nx] + task.rtol * sizes
+        effect = np.asarray(slopes[:nx, n : n + nz].toarray() * self._memory(slopes, task.t1 - task.t0)[:, None])
+        most = np.nan_to_num(effect * task.atol[n : n + nz] / asked[:, None]).max(axis=0, initial=0.0)
+        return np.asarray(most)
 
     def _felt(self, kernel: Kernel, task: Task, largest: Floats) -> NDArray[np.bool_]:
         """Return which states change others by more than the tolerance of these while they are within their own."""

@@ -2,7 +2,7 @@
 
 from grisaille.structure.analysis import Analysis as Analysis, analyze as analyze
 from grisaille.structure.bipartite_matching import decompose as decompose, maximum_matching as maximum_matching
-from grisaille.structure.blocks import BlockUnknown as BlockUnknown, tear as tear
+from grisaille.structure.blocks import BlockUnknown as BlockUnknown
 from grisaille.structure.descriptor.noise_filters import noise_filters as noise_filters
 from grisaille.structure.descriptor.standard_form import standard_form as standard_form
 from grisaille.structure.descriptor.well_posedness import well_posedness as well_posedness
@@ -25,4 +25,5 @@ from grisaille.structure.switching_pieces import (
     separate_relations as separate_relations,
 )
 from grisaille.structure.system import Signal as Signal, System as System
+from grisaille.structure.tearing import tear as tear
 from grisaille.structure.time_schedule import why_not_scheduled as why_not_scheduled

@@ -10,15 +10,14 @@ strongly connected blocks are taken in order of dependence. A block is
   (``relations_as_unknowns.py``).
 
 Tearing inside a block only divides by numbers and by functions of parameters; the latter are recorded as pivots and
-checked before each run, and a block whose pivot vanishes is not torn there.
+checked before each run, and a block whose pivot vanishes is not torn there. Nor is it torn where rounding would grow
+(``elimination_growth.py``), which is seen here where numbers are known, and before each run where parameters are.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import casadi as ca
@@ -27,20 +26,11 @@ import numpy as np
 from grisaille.errors import StructureError
 from grisaille.model.ordering import strong_components
 from grisaille.structure.bipartite_matching import maximum_matching
+from grisaille.structure.elimination_growth import Elimination, determinant_text, pivot_text
 from grisaille.structure.relations_as_unknowns import DEFAULT_LEEWAY, HeldRelation, hold_relations
 from grisaille.structure.row_slopes import slopes_of, with_relations
-from grisaille.structure.singular.scaling import equilibrated_triplets
 from grisaille.structure.switching_pieces import is_affine
-
-CRAMER_LIMIT = 3
-MIN_PIVOT = 1e-3
-"""Of the other numbers in a pivot's row and column; smaller ones are left to elimination with pivoting."""
-MIN_LARGE_SIZE = 100
-"""Equations of a block from which on formulas are kept short, for the sake of sparse matrices,"""
-MANY_UNKNOWNS = 20
-"""where they would speak of more unknowns than these on average:"""
-MAX_UNKNOWNS = 8
-"""then of no more than these."""
+from grisaille.structure.tearing import CRAMER_LIMIT, tear_block
 
 
 @dataclass(frozen=True)
@@ -66,6 +56,8 @@ class Block:
     unknowns: tuple[int, ...]
     kind: Literal["explicit", "linear", "implicit"]
     torn: tuple[int, ...] = ()
+    elimination: Elimination | None = field(default=None, compare=False, repr=False)
+    """Its matrix before it was torn, where that depends on parameters."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +113,17 @@ def solve_blocks(
     return solver.result()
 
 
+@dataclass(frozen=True)
+class _Torn:
+    """A torn block: the others in the order in which they are given, the torn unknowns, the equations left for them."""
+
+    order: list[tuple[int, int]]
+    torn: list[int]
+    rest: list[int]
+    is_ill_conditioned: bool
+    elimination: Elimination | None
+
+
 class _Solver:
     """Collects definitions block after block."""
 
@@ -134,7 +137,7 @@ class _Solver:
         leeway: Callable[[], ca.SX],
     ) -> None:
         self.equations, self.unknowns, self.incidence = equations, unknowns, incidence
-        self.parameters = {p.element_hash() for p in parameters}
+        self.parameters = {p.element_hash(): p for p in parameters}
         self.refused_pivots, self.leeway = refused_pivots, leeway
         self.blocks: list[Block] = []
         self.definitions: list[tuple[ca.SX, ca.SX]] = []
@@ -177,32 +180,35 @@ class _Solver:
         self.blocks.append(Block((row,), (column,), "explicit"))
 
     def _solve_coupled(self, rows: list[int], columns: list[int]) -> None:
-        order, torn, rest = self._tear(rows, columns)
+        tearing = self._tear(rows, columns)
+        order, torn, rest = tearing.order, tearing.torn, tearing.rest
         inner = [(self.unknowns[j].symbol, self._solve_for(i, j)) for i, j in order]
         residuals = substitute_sequence(inner, [self.equations[i].residual for i in rest])
         symbols = [self.unknowns[j].symbol for j in torn]
-        if len(torn) <= CRAMER_LIMIT and is_affine(ca.vertcat(*residuals), ca.vertcat(*symbols)):
+        may_be_solved = len(torn) <= CRAMER_LIMIT and not self._is_ill_conditioned(tearing, rows)
+        if may_be_solved and is_affine(ca.vertcat(*residuals), ca.vertcat(*symbols)):
             matrix = ca.jacobian(ca.vertcat(*residuals), ca.vertcat(*symbols))
             zero = ca.SX.zeros(len(torn))
             constant = ca.substitute(ca.vertcat(*residuals), ca.vertcat(*symbols), zero)
             for symbol, value in zip(symbols, cramer(matrix, -constant), strict=True):
                 self.definitions.append((symbol, value))
             self.definitions.extend(inner)
-            self.blocks.append(Block(tuple(rows), tuple(columns), "linear", tuple(torn)))
+            self.blocks.append(Block(tuple(rows), tuple(columns), "linear", tuple(torn), tearing.elimination))
         else:
-            self._leave_implicit(rows, columns, residuals, torn, rest)
+            self._leave_implicit(rows, columns, residuals, torn, rest, tearing.elimination)
             self.definitions.extend(inner)
 
     def _leave_implicit(
-        self, rows: list[int], columns: list[int], residuals: Sequence[ca.SX], torn: list[int], rest: list[int]
-    ) -> None:
+        self, rows: list[int], columns: list[int], residuals: Sequence[ca.SX], torn: list[int], rest: list[int],
+        elimination: Elimination | None = None,
+    ) -> None:  # fmt: skip
         texts = [self.equations[i].text for i in rest]
         held, pieces = hold_relations(residuals, texts, [self.unknowns[j] for j in torn], self.leeway)
         self.implicit.extend(torn)
         self.residuals.extend(held)
         self.texts.extend(texts)
         self.pieces.extend(pieces)
-        self.blocks.append(Block(tuple(rows), tuple(columns), "implicit", tuple(torn)))
+        self.blocks.append(Block(tuple(rows), tuple(columns), "implicit", tuple(torn), elimination))
 
     def _solve_for(self, row: int, column: int) -> ca.SX:
         residual, symbol = self.equations[row].residual, self.unknowns[column].symbol
@@ -213,131 +219,56 @@ class _Solver:
         return -ca.substitute(residual, symbol, ca.SX(0)) / slope
 
     def _pivot_text(self, row: int, column: int) -> str:
-        return f"the factor of {self.unknowns[column].text} in '{self.equations[row].text}'"
+        return pivot_text(self.equations[row].text, self.unknowns[column].text)
 
-    def _may_divide(self, row: int, column: int) -> bool:
-        residual, symbol = self.equations[row].residual, self.unknowns[column].symbol
-        slope = ca.jacobian(residual, symbol)
-        if not is_affine(residual, symbol):
+    def _may_divide(self, row: int, column: int, slope: ca.SX | None) -> bool:
+        """Whether an equation may be solved for an unknown by which it has this slope, None where others move it."""
+        if slope is None or not is_affine(self.equations[row].residual, self.unknowns[column].symbol):
             return False
-        if slope.is_constant():
-            return bool(slope.nnz() == 1 and float(slope) != 0)
-        only_parameters = all(s.element_hash() in self.parameters for s in ca.symvar(slope))
-        return only_parameters and self._pivot_text(row, column) not in self.refused_pivots
+        if slope.is_constant() and not (slope.nnz() == 1 and float(slope) != 0):
+            return False
+        return not self.refused_pivots or self._pivot_text(row, column) not in self.refused_pivots
 
-    def _small_pivots(self, columns: list[int], divisible: Mapping[int, set[int]]) -> list[tuple[int, int]]:
-        """Return numbers that are small beside others of their row and column, whatever the units: dividing by them one
-        after the other would make rounding grow (Gaussian elimination without pivoting).
-        """
-        place, entries = {j: k for k, j in enumerate(columns)}, []
-        rows = list(divisible)
-        wanted = [[self.unknowns[j].symbol for j in sorted(divisible[i])] for i in rows]
-        for k, slopes in enumerate(slopes_of([self.equations[i].residual for i in rows], wanted)):
-            for j, slope in zip(sorted(divisible[rows[k]]), slopes, strict=True):
-                if slope.is_constant() and slope.nnz():
-                    entries.append((k, place[j], abs(float(slope)) * self.unknowns[j].nominal))
-        if not entries:
-            return []
-        at, to, values = (np.array(part) for part in zip(*entries, strict=True))
-        _, high, wide = equilibrated_triplets(values, at, to, (len(rows), len(columns)))
-        return [(rows[k], columns[m]) for k, m, v in entries if 0 < v < MIN_PIVOT * high[k] * wide[m]]
+    def _is_ill_conditioned(self, tearing: _Torn, rows: list[int]) -> bool:
+        """Whether Cramer's rule would make rounding grow where torn unknowns are solved for."""
+        text = determinant_text([self.equations[i].text for i in rows]) if self.refused_pivots else ""
+        return tearing.is_ill_conditioned or text in self.refused_pivots
 
-    def _tear(self, rows: list[int], columns: list[int]) -> tuple[list[tuple[int, int]], list[int], list[int]]:
-        """Tear greedily: assign every unknown that some equation gives explicitly, tear the busiest one
-        otherwise.
-
-        Returns the assignments in order, the torn unknowns and the equations left for them.
-        """
+    def _elimination(self, rows: list[int], columns: list[int]) -> Elimination:
         inside = set(columns)
         open_rows = {i: self.incidence[i] & inside for i in rows}
-        divisible = {i: {j for j in open_rows[i] if self._may_divide(i, j)} for i in rows}
-        for i, j in self._small_pivots(columns, divisible):
-            divisible[i].discard(j)
-        torn, order = tear(open_rows, divisible)
-        if len(torn) > CRAMER_LIMIT and len(rows) >= MIN_LARGE_SIZE and _grows(open_rows, order):
-            torn, order = tear(open_rows, divisible, MAX_UNKNOWNS)
+        wanted = [sorted(open_rows[i]) for i in rows]
+        symbols = [[self.unknowns[j].symbol for j in entries] for entries in wanted]
+        slopes = slopes_of([self.equations[i].residual for i in rows], symbols)
+        known: dict[tuple[int, int], ca.SX] = {}
+        switched: dict[tuple[int, int], ca.SX] = {}
+        for i, entries, found in zip(rows, wanted, slopes, strict=True):
+            for j, slope in zip(entries, found, strict=True):
+                others = [s for s in ca.symvar(slope) if s.element_hash() not in self.parameters]
+                if not others:
+                    known[i, j] = slope
+                elif ca.jacobian(slope, ca.vertcat(*others)).is_zero():
+                    switched[i, j] = slope
+        return Elimination(
+            open_rows,
+            {i: {j for j in open_rows[i] if self._may_divide(i, j, known.get((i, j)))} for i in rows},
+            (*known, *switched),
+            ca.SX(ca.densify(ca.vertcat(*known.values(), *switched.values()))),
+            ca.SX(ca.vertcat(*self.parameters.values())),
+            {j: self.unknowns[j].nominal for j in columns},
+        )
+
+    def _tear(self, rows: list[int], columns: list[int]) -> _Torn:
+        """Greedy tearing, judged at once where all numbers are known."""
+        elimination = self._elimination(rows, columns)
+        divisible, is_ill_conditioned = elimination.divisible, False
+        if not elimination.depends_on_parameters:
+            refused, is_ill_conditioned = elimination.refused_pivots(np.zeros(len(self.parameters)))
+            divisible = {i: {j for j in found if (i, j) not in refused} for i, found in divisible.items()}
+        torn, order = tear_block(elimination.rows, divisible)
         taken = {i for i, _ in order}
-        return order, sorted(torn), sorted(set(rows) - taken)
-
-
-def _grows(rows: Mapping[int, set[int]], order: Sequence[tuple[int, int]]) -> bool:
-    """Return whether formulas that are put into each other speak of more and more unknowns, as in a net of pipes."""
-    within: dict[int, set[int]] = {}
-    total = 0
-    for i, j in order:
-        within[j] = set().union(*(within.get(u, set()) | {u} for u in rows[i] - {j}))
-        total += len(within[j])
-        if total > MANY_UNKNOWNS * len(rows):
-            return True
-    return False
-
-
-def tear(
-    rows: Mapping[int, set[int]], divisible: Mapping[int, set[int]], most: int | None = None
-) -> tuple[list[int], list[tuple[int, int]]]:
-    """Return the unknowns to tear and the others with the equations that give them, in an order in which they can be
-    found: that of the first equation with one unknown left; where there is none, what occurs most often, and least
-    often as something that could be solved for, is torn.
-
-    most : unknowns that a formula may speak of, those put into it included; unlimited without
-    """
-    place = {i: k for k, i in enumerate(rows)}
-    equations = list(rows)
-    left = {i: set(entries) for i, entries in rows.items()}
-    users: dict[int, list[int]] = {}
-    for i, entries in rows.items():
-        for j in entries:
-            users.setdefault(j, []).append(i)
-    solvable = Counter(j for entries in divisible.values() for j in entries)
-    uses = Counter({j: len(found) for j, found in users.items()})
-    ready = [place[i] for i in rows if len(left[i]) == 1 and left[i] <= divisible[i]]
-    busiest = [(solvable[j], -uses[j], j) for j in users]
-    heapify(ready)
-    heapify(busiest)
-    torn: list[int] = []
-    order: list[tuple[int, int]] = []
-    known: set[int] = set()
-    closed: set[int] = set()
-    within: dict[int, set[int]] = {}
-    """What the formula of each unknown that is not torn speaks of, where that is limited."""
-
-    def is_short(i: int, j: int) -> bool:
-        if most is None:
-            return True
-        found = set().union(*(within.get(u, set()) | {u} for u in rows[i] - {j}))
-        if len(found) <= most:
-            within[j] = found
-        return len(found) <= most
-
-    def know(j: int) -> None:
-        known.add(j)
-        for i in users[j]:
-            left[i].discard(j)
-            if i not in closed and len(left[i]) == 1 and left[i] <= divisible[i]:
-                heappush(ready, place[i])
-
-    while len(known) < len(users):
-        while ready and not left[equations[ready[0]]]:
-            heappop(ready)
-        if ready:
-            i = equations[heappop(ready)]
-            (j,) = left[i]
-            if not is_short(i, j):
-                continue
-            order.append((i, j))
-            closed.add(i)
-            for other in rows[i]:
-                uses[other] -= 1
-                solvable[other] -= other in divisible[i]
-                if other not in known:
-                    heappush(busiest, (solvable[other], -uses[other], other))
-            know(j)
-            continue
-        while busiest[0][2] in known or busiest[0] != (solvable[busiest[0][2]], -uses[busiest[0][2]], busiest[0][2]):
-            heappop(busiest)
-        torn.append(busiest[0][2])
-        know(torn[-1])
-    return torn, order
+        kept = elimination if elimination.depends_on_parameters else None
+        return _Torn(order, sorted(torn), sorted(set(rows) - taken), is_ill_conditioned, kept)
 
 
 def _is_free_of(slope: ca.SX, symbol: ca.SX) -> bool:
@@ -345,7 +276,7 @@ def _is_free_of(slope: ca.SX, symbol: ca.SX) -> bool:
 
 
 def substitute_sequence(definitions: Sequence[tuple[ca.SX, ca.SX]], formulas: Sequence[ca.SX]) -> list[ca.SX]:
-    """Return formulas with every defined symbol replaced; a definition may use symbols that are defined before it."""
+    """Formulas with every defined symbol replaced; a definition may use symbols that are defined before it."""
     if not definitions or not formulas:
         return list(formulas)
     names = [d[0] for d in definitions]
@@ -355,7 +286,7 @@ def substitute_sequence(definitions: Sequence[tuple[ca.SX, ca.SX]], formulas: Se
 
 
 def cramer(matrix: ca.SX, right: ca.SX) -> list[ca.SX]:
-    """Return solution of a linear system of up to three equations; the determinant is the only divisor."""
+    """Solution of a linear system of up to three equations; the determinant is the only divisor."""
     n = matrix.shape[0]
     full = ca.densify(matrix)
     a = [[full[i, j] for j in range(n)] for i in range(n)]

@@ -95,6 +95,11 @@ class Structure:
     given_states: frozenset[str] = frozenset()
     """Unknowns that equations give by formulas, but that stay states for the sake of sparse matrices."""
 
+    @cached_property
+    def depends_on_values(self) -> bool:
+        """Whether values of parameters decide what its formulas may divide by."""
+        return bool(self.system.pivot_texts) or any(block.elimination is not None for block in self.blocks)
+
     @property
     def index(self) -> int:
         """Return the differential index of the equations as the user wrote them, before equal variables are merged."""

@@ -15,6 +15,7 @@ from grisaille.cache import Cache
 from grisaille.errors import ModelError
 from grisaille.model.classes import Model, content_key
 from grisaille.model.flattening.flatten import flatten
+from grisaille.structure.elimination_growth import growing_pivots
 from grisaille.structure.reduction import Structure, reduce_model
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ _by_content: Cache[Structure] = Cache(32)
 
 
 def structure_of(model: Model, parameters: np.ndarray | None = None) -> Structure:
-    """Return the reduced model; with ``parameters``, one that does not divide by anything that vanishes there."""
+    """Return the reduced model; with ``parameters``, one that does not divide by anything that vanishes there, or by which
+    rounding would grow.
+    """
     if isinstance(model, type) and issubclass(model, Model):
         raise ModelError(f"{model.__name__} is a model class; make an instance first: {model.__name__}(…).")
     if not isinstance(model, Model):
@@ -35,11 +38,11 @@ def structure_of(model: Model, parameters: np.ndarray | None = None) -> Structur
         )
     refused: frozenset[str] = frozenset()
     structure: Structure = model._cached("structure", lambda: _structure(model, refused))
-    while parameters is not None and structure.system.pivot_texts:
-        vanishing = vanishing_pivots(structure, parameters)
-        if not vanishing:
+    while parameters is not None and structure.depends_on_values:
+        found = vanishing_pivots(structure, parameters) or growing_pivots(structure, parameters)
+        if found <= refused:
             break
-        refused |= vanishing
+        refused |= found
         structure = _structure(model, refused)
     return structure
 

@@ -25,6 +25,7 @@ from grisaille.assessment.deviances import deviances_of
 from grisaille.assessment.profile_limits import ProfileLimits
 from grisaille.errors import EstimationError, GrisailleError
 from grisaille.estimation.abilities.missing import missing_ability_error
+from grisaille.estimation.density.criterion_kinds import why_no_inversion
 from grisaille.estimation.fitted import Fitted
 from grisaille.estimation.intervals import Intervals
 from grisaille.estimation.prior_terms import says_more_than_limits
@@ -57,11 +58,8 @@ def bootstrap_intervals(
         )
     if fit.method.redraw is None:
         raise missing_ability_error(fit.method, "redraw")
-    if fit.method.density.refits:
-        raise EstimationError(
-            f"Bootstrap intervals follow the criterion by its derivatives, and {type(fit.method).__name__} gives none: "
-            f"use gr.bootstrap(fit), or fit.intervals(method='profile')."
-        )
+    if why := why_no_inversion(fit.method):
+        raise EstimationError(why)
     inversion = Inversion(fit, level, samples, seed)
     lower, upper, kinds, notes, done = first.lower.copy(), first.upper.copy(), list(first.kinds), [], []
     for k, name in enumerate(fit.names):

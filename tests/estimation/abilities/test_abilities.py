@@ -89,6 +89,8 @@ MEASURED = {
 @pytest.fixture(scope="module", params=CALLS)
 def method(request: pytest.FixtureRequest) -> Estimator:
     made: Estimator = eval(request.param, {"gr": gr})
+    if isinstance(made, gr.ParticleML):
+        return gr.ParticleML(particles=64)
     return gr.SimulatedPEM(realizations=24, match=made.match) if isinstance(made, gr.SimulatedPEM) else made
 
 
@@ -100,6 +102,7 @@ def fit(method: Estimator, data: gr.Experiment) -> gr.Fit:
 ASKED: dict[str, Callable[[gr.Fit], Any]] = {
     "information criteria": lambda fit: fit.aic,
     "log-density": lambda fit: gr.log_density(fit.initial_model, fit.experiments, fit.names, fit.method),
+    "posterior": lambda fit: fit.posterior(5, 1, tune=5, executor="serial"),
     "likelihood-ratio tests": lambda fit: fit.test({"k": 0.45}),
     "profiles, regions": lambda fit: fit.profile("k", points=2),
     "profile intervals": lambda fit: fit.intervals(method="profile"),

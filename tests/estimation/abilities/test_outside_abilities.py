@@ -95,7 +95,9 @@ def test_what_is_missing_is_refused_with_who_has_it(fit: gr.Fit) -> None:
 def test_who_has_it_is_named_also_where_nothing_else_is_imported() -> None:
     asked = "from grisaille import SimulatedPEM as S; from grisaille.estimation.abilities.missing import why_missing"
     said = subprocess.check_output([sys.executable, "-c", f"{asked}; print(why_missing(S(), 'states'))"], text=True)
-    assert said.startswith("States given the data come with gr.Collocation() or gr.KalmanML(), not with SimulatedPEM:")
+    assert said.startswith(
+        "States given the data come with gr.Collocation(), gr.KalmanML() or gr.ParticleML(), not with SimulatedPEM:"
+    )
 
 
 @pytest.mark.parametrize("name", GONE)

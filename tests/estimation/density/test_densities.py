@@ -11,7 +11,7 @@ from grisaille.estimation.density import (
     Likelihood,
     LogDensity,
     ProfileCriterion,
-    Transform,
+    Transforms,
     criterion_around,
     log_density_of,
 )
@@ -104,15 +104,15 @@ def test_the_criterion_of_trajectories_is_no_density(data: gr.Experiment) -> Non
     [((-1.0, 3.0), 0.2), ((2.0, np.inf), 2.5), ((-np.inf, 1.0), -4.0), ((-np.inf, np.inf), 0.3), ((0.0, 1e-12), 3e-13)],
 )
 def test_transforms_grow_and_stay_inside(bounds: tuple[float, float], inside: float) -> None:
-    transform = Transform(*bounds)
-    xi = transform.inner(inside)
-    assert transform.outer(xi) == pytest.approx(inside, rel=1e-12)
-    slope, logarithm, bend = transform.jacobian(xi)
-    h = 1e-4
-    assert slope == pytest.approx((transform.outer(xi + h) - transform.outer(xi - h)) / (2 * h), rel=1e-6)
-    assert logarithm == pytest.approx(np.log(slope)) and slope > 0
-    ends = [transform.jacobian(xi + s * h)[1] for s in (-1, 1)]
-    assert bend == pytest.approx((ends[1] - ends[0]) / (2 * h), abs=1e-6)
+    transforms, h = Transforms.between([bounds, (0.0, 1.0), bounds]), 1e-4
+    at = transforms.inner(np.array([inside, 0.3, inside]))
+    np.testing.assert_allclose(transforms.outer(at), [inside, 0.3, inside], rtol=1e-12)
+    slopes, logarithm, bends = transforms.jacobian(at)
+    np.testing.assert_allclose(slopes, (transforms.outer(at + h) - transforms.outer(at - h)) / (2 * h), rtol=1e-6)
+    assert logarithm == pytest.approx(np.log(slopes).sum()) and (slopes > 0).all()
+    for k, bend in enumerate(bends):
+        ends = [transforms.jacobian(at + s * h * np.eye(3)[k])[1] for s in (-1, 1)]
+        assert bend == pytest.approx((ends[1] - ends[0]) / (2 * h), abs=1e-6)
     for far in (-800.0, 800.0):
-        assert bounds[0] <= transform.outer(far) <= bounds[1]
-        assert np.isfinite(transform.jacobian(far)[1])
+        assert bounds[0] <= transforms.outer(np.full(3, far))[2] <= bounds[1]
+        assert np.isfinite(transforms.jacobian(np.full(3, far))[1])

@@ -62,3 +62,10 @@ def test_a_switch_that_is_never_reached_is_not_blamed() -> None:
     """A search that is stopped early is not converged, and the jump has no part in it."""
     found = gr.fit(Relay(level=50.0), record(0.0), ["loss"], gr.Collocation(criterion="amle", max_iterations=1))
     assert not found.converged
+
+
+@pytest.mark.parametrize("criterion", ["amle", "laplace"])
+def test_an_unknown_threshold_is_refused(criterion: str) -> None:
+    """It was reported as converged at the guess, with an infinite standard error and called dead."""
+    with pytest.raises(gr.EstimationError, match=r"'level' decides where the equations jump \(level<T\).*unscented"):
+        gr.fit(Relay(), record(0.5), ["loss", "level"], gr.Collocation(criterion=criterion), bounds={"level": (0, 5)})

@@ -11,7 +11,7 @@
  * The generated file defines what gr_filter_loops.h asks for, GR_LOOKS, GR_STILL where the drift does not depend on the
  * states, and
  *
- *   gr_rates(t, x, z, u, q, f, A, W, z_out)            drift, its slope row by row, the lower triangle of its intensity
+ *   gr_rates(t, h, x, z, u, q, f, A, W, z_out)            drift, its slope row by row, the lower triangle of its intensity
  *   gr_measure(t, x, z, u, q, mask, y, H, R, z_out)    outputs, their slope row by row, their noise
  */
 #ifndef GR_FILTER_EXTENDED_H
@@ -38,13 +38,13 @@ typedef struct {
   double x[GR_NM], z[GR_KEEP];
 } gr_point;
 
-GR_APART void gr_moment_rates(double t, const double *x, const double *P, const double *z, const double *u, const double *q,
+GR_APART void gr_moment_rates(double t, double h, const double *x, const double *P, const double *z, const double *u, const double *q,
                               const double *nominal, gr_point *m, double *f, double *A, double *W, double *z_out) {
   GR_OWN double half[GR_HALF];
   (void)P, (void)nominal;
   memcpy(m->x, x, sizeof m->x);
   memcpy(m->z, z, sizeof(double) * GR_NZ);
-  gr_rates(t, x, z, u, q, f, A, half, z_out);
+  gr_rates(t, h, x, z, u, q, f, A, half, z_out);
   gr_full(half, W);
 }
 
@@ -62,7 +62,7 @@ GR_APART void gr_coefficients(double t, double h, const double *s, const double 
   double f[GR_NM], *A = c, *G = c + GR_MM, *W = G + GR_NG * GR_NM, *z = W + GR_HALF;
   int i, j;
   (void)nominal;
-  gr_rates(t, x, s + GR_NM + GR_HALF, ua, q, f, A, W, m->z);
+  gr_rates(t, h, x, s + GR_NM + GR_HALF, ua, q, f, A, W, m->z);
   memcpy(m->x, x, sizeof m->x);
 #ifndef GR_STILL
   gr_factor(A, h / 2, m->M, m->order);
@@ -71,16 +71,16 @@ GR_APART void gr_coefficients(double t, double h, const double *s, const double 
   for (i = 0; i < GR_NM; i++) m->x[i] += h / 2 * m->v[i];
 #endif
 #if GR_NG == 1
-  gr_rates(t + 0.5 * h, m->x, m->z, um, q, f, A, W, z);
+  gr_rates(t + 0.5 * h, h, m->x, m->z, um, q, f, A, W, z);
   for (i = 0; i < GR_NM; i++) G[i] = f[i];
 #else
   {
     GR_OWN double begin[GR_NM], end[GR_NM], Wa[GR_HALF], Wb[GR_HALF], other[GR_KEEP];
-    gr_rates(t, m->x, m->z, ua, q, begin, A, Wa, z);
+    gr_rates(t, h, m->x, m->z, ua, q, begin, A, Wa, z);
     memcpy(other, z, sizeof(double) * GR_NZ);
-    gr_rates(t + h, m->x, m->z, ub, q, end, A, Wb, z);
+    gr_rates(t + h, h, m->x, m->z, ub, q, end, A, Wb, z);
     gr_keep_corrections(z, other);
-    gr_rates(t + 0.5 * h, m->x, m->z, um, q, f, A, W, other);
+    gr_rates(t + 0.5 * h, h, m->x, m->z, um, q, f, A, W, other);
     gr_keep_corrections(z, other);
     for (i = 0; i < GR_HALF; i++) W[i] = (Wa[i] + 4 * W[i] + Wb[i]) / 6;
     gr_forcing(begin, f, end, G);
@@ -196,12 +196,12 @@ GR_APART void gr_update(double t, const double *s, const double *u, const double
 
 #ifdef GR_MOMENTS
 
-GR_APART void gr_moment_rates_forward(double t, const double *u, const double *q, const double *nominal, const gr_point *m,
+GR_APART void gr_moment_rates_forward(double t, double h, const double *u, const double *q, const double *nominal, const gr_point *m,
                                       const gr_lanes *dx, const gr_lanes *dP, const gr_lanes *dz, const gr_lanes *dq,
                                       gr_lanes *df, gr_lanes *dA, gr_lanes *dW, gr_lanes *dz_out) {
   GR_OWN gr_lanes half[GR_HALF];
   (void)dP, (void)nominal;
-  gr_rates_forward(t, m->x, m->z, u, q, dx, dz, dq, df, dA, half, dz_out);
+  gr_rates_forward(t, h, m->x, m->z, u, q, dx, dz, dq, df, dA, half, dz_out);
   gr_lanes_full(half, dW);
 }
 
@@ -215,7 +215,7 @@ GR_APART void gr_coefficients_forward(double t, double h, const double *s, const
   (void)nominal, (void)ua, (void)ub;
   memcpy(dx, ds, sizeof dx);
 #if GR_NZ || !defined(GR_STILL)
-  gr_rates_forward(t, s, s + GR_NM + GR_HALF, ua, q, ds, ds + GR_NM + GR_HALF, dq, df, dA, dW, dz);
+  gr_rates_forward(t, h, s, s + GR_NM + GR_HALF, ua, q, ds, ds + GR_NM + GR_HALF, dq, df, dA, dW, dz);
 #endif
 #ifndef GR_STILL
   for (i = 0; i < GR_NM; i++) {
@@ -227,14 +227,14 @@ GR_APART void gr_coefficients_forward(double t, double h, const double *s, const
   for (i = 0; i < GR_NM; i++) dx[i] += h / 2 * df[i];
 #endif
 #if GR_NG == 1
-  gr_rates_forward(t + 0.5 * h, m->x, m->z, um, q, dx, dz, dq, df, dA, dW, dz_out);
+  gr_rates_forward(t + 0.5 * h, h, m->x, m->z, um, q, dx, dz, dq, df, dA, dW, dz_out);
   for (i = 0; i < GR_NM; i++) dG[i] = df[i];
 #else
   {
     GR_OWN gr_lanes begin[GR_NM], end[GR_NM], Wa[GR_HALF], Wb[GR_HALF], other[GR_KEEP];
-    gr_rates_forward(t, m->x, m->z, ua, q, dx, dz, dq, begin, dA, Wa, other);
-    gr_rates_forward(t + h, m->x, m->z, ub, q, dx, dz, dq, end, dA, Wb, dz_out);
-    gr_rates_forward(t + 0.5 * h, m->x, m->z, um, q, dx, dz, dq, df, dA, dW, other);
+    gr_rates_forward(t, h, m->x, m->z, ua, q, dx, dz, dq, begin, dA, Wa, other);
+    gr_rates_forward(t + h, h, m->x, m->z, ub, q, dx, dz, dq, end, dA, Wb, dz_out);
+    gr_rates_forward(t + 0.5 * h, h, m->x, m->z, um, q, dx, dz, dq, df, dA, dW, other);
     for (i = 0; i < GR_HALF; i++) dW[i] = (Wa[i] + 4 * dW[i] + Wb[i]) / 6;
     gr_lanes_forcing(begin, df, end, dG);
   }
@@ -342,14 +342,14 @@ GR_APART void gr_update_forward(double t, const double *s, const double *u, cons
 #ifdef GR_MOMENTS
 
 /* lz is written, all else added to */
-GR_APART void gr_moment_rates_reverse(double t, const double *u, const double *q, const double *nominal, const gr_point *m,
+GR_APART void gr_moment_rates_reverse(double t, double h, const double *u, const double *q, const double *nominal, const gr_point *m,
                                       const double *lf, const double *lA, const double *lW, const double *lz_out, double *lx,
                                       double *lP, double *lz, double *lq) {
   GR_OWN double half[GR_HALF], also[GR_NM], own[GR_NQ + 1];
   (void)lP, (void)nominal;
   memset(half, 0, sizeof half);
   gr_add_gathered(lW, half);
-  gr_rates_reverse(t, m->x, m->z, u, q, lf, lA, half, lz_out, also, lz, own);
+  gr_rates_reverse(t, h, m->x, m->z, u, q, lf, lA, half, lz_out, also, lz, own);
   gr_add(GR_NM, also, lx);
   gr_add(GR_NQ, own, lq);
 }
@@ -375,7 +375,7 @@ GR_APART void gr_coefficients_reverse(double t, double h, const double *s, const
     }
   }
 #if GR_NG == 1
-  gr_rates_reverse(t + 0.5 * h, m->x, m->z, um, q, lf, lA, lW, lz_out, lx, lz, lq);
+  gr_rates_reverse(t + 0.5 * h, h, m->x, m->z, um, q, lf, lA, lW, lz_out, lx, lz, lq);
 #else
   {
     GR_OWN double begin[GR_NM], end[GR_NM], mid[GR_NM], none[GR_KEEP], nothing[GR_MM];
@@ -383,13 +383,13 @@ GR_APART void gr_coefficients_reverse(double t, double h, const double *s, const
     memset(nothing, 0, sizeof nothing);
     gr_forcing_back(lG, begin, mid, end);
     for (i = 0; i < GR_HALF; i++) lW[i] *= 4.0 / 6.0;
-    gr_rates_reverse(t + 0.5 * h, m->x, m->z, um, q, mid, lA, lW, none, lx, lz, lq);
+    gr_rates_reverse(t + 0.5 * h, h, m->x, m->z, um, q, mid, lA, lW, none, lx, lz, lq);
     for (i = 0; i < GR_HALF; i++) lW[i] *= 0.25;
-    gr_rates_reverse(t, m->x, m->z, ua, q, begin, nothing, lW, none, also, alsoz, own);
+    gr_rates_reverse(t, h, m->x, m->z, ua, q, begin, nothing, lW, none, also, alsoz, own);
     gr_add(GR_NM, also, lx);
     gr_add(GR_NZ, alsoz, lz);
     gr_add(GR_NQ, own, lq);
-    gr_rates_reverse(t + h, m->x, m->z, ub, q, end, nothing, lW, lz_out, also, alsoz, own);
+    gr_rates_reverse(t + h, h, m->x, m->z, ub, q, end, nothing, lW, lz_out, also, alsoz, own);
     gr_add(GR_NM, also, lx);
     gr_add(GR_NZ, alsoz, lz);
     gr_add(GR_NQ, own, lq);
@@ -410,7 +410,7 @@ GR_APART void gr_coefficients_reverse(double t, double h, const double *s, const
   for (i = 0; i < GR_NM; i++)
     for (j = 0; j < GR_NM; j++) lA[i * GR_NM + j] = h / 2 * lf[i] * m->v[j];
 #endif
-  gr_rates_reverse(t, s, s + GR_NM + GR_HALF, ua, q, lf, lA, lW, lz, also, alsoz, own);
+  gr_rates_reverse(t, h, s, s + GR_NM + GR_HALF, ua, q, lf, lA, lW, lz, also, alsoz, own);
   gr_add(GR_NM, also, ls);
   memcpy(ls + GR_NM + GR_HALF, alsoz, sizeof(double) * GR_NZ);
   gr_add(GR_NQ, own, lq);

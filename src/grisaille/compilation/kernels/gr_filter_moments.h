@@ -51,7 +51,7 @@ GR_FN void gr_carry(gr_filter_task *k, double t, double h, const double *s, cons
     for (i = 0; i < GR_NM; i++) m->x[i] = s[i] + by * f[i];
     for (i = 0; i < GR_MM; i++) m->P[i] = P[i] + by * D[i];
     memcpy(m->z, z, sizeof(double) * GR_NZ);
-    gr_moment_rates(t + by, m->x, m->P, m->z, u + gr_signal[l] * GR_NU, k->q, k->nominal, &m->at, f, m->A, W, z);
+    gr_moment_rates(t + by, h, m->x, m->P, m->z, u + gr_signal[l] * GR_NU, k->q, k->nominal, &m->at, f, m->A, W, z);
     gr_times(GR_NM, GR_NM, GR_NM, m->A, GR_NM, m->P, GR_NM, AP, GR_NM, 0);
     for (i = 0; i < GR_NM; i++)
       for (j = 0; j < GR_NM; j++) D[i * GR_NM + j] = AP[i * GR_NM + j] + AP[j * GR_NM + i] + W[i * GR_NM + j];
@@ -86,7 +86,7 @@ GR_FN void gr_carry_forward(gr_filter_task *k, double t, double h, const double 
     const double by = gr_part[l] * h;
     for (i = 0; i < GR_NM; i++) dx[i] = ds[i] + by * df[i];
     for (i = 0; i < GR_MM; i++) here[i] = dP[i] + by * dD[i];
-    gr_moment_rates_forward(t + by, u + gr_signal[l] * GR_NU, k->q, k->nominal, &m->at, dx, here, dz, dq, df, dA, dW, solved);
+    gr_moment_rates_forward(t + by, h, u + gr_signal[l] * GR_NU, k->q, k->nominal, &m->at, dx, here, dz, dq, df, dA, dW, solved);
     memcpy(dz, solved, sizeof(gr_lanes) * GR_NZ);
     gr_lanes_zero(GR_MM, dAP);
     gr_lanes_left(GR_NM, GR_NM, GR_NM, dA, GR_NM, m->P, GR_NM, dAP, GR_NM);
@@ -131,7 +131,7 @@ GR_FN void gr_carry_reverse(gr_filter_task *k, double t, double h, const double 
     memset(lP, 0, sizeof lP);
     gr_transposed_times(GR_NM, GR_NM, GR_NM, m->A, GR_NM, lD, GR_NM, lP, GR_NM);
     gr_times(GR_NM, GR_NM, GR_NM, lD, GR_NM, m->A, GR_NM, lP, GR_NM, 1);
-    gr_moment_rates_reverse(t + gr_part[l] * h, u + gr_signal[l] * GR_NU, k->q, k->nominal, &m->at, lf, lA, lD, lz, lx, lP,
+    gr_moment_rates_reverse(t + gr_part[l] * h, h, u + gr_signal[l] * GR_NU, k->q, k->nominal, &m->at, lf, lA, lD, lz, lx, lP,
                             before, lq);
     gr_symmetric(lP);
     memcpy(lz, before, sizeof(double) * GR_NZ);

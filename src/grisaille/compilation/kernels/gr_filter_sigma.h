@@ -10,8 +10,8 @@
  * The generated file defines what gr_filter_loops.h asks for, GR_SPREAD, GR_CENTRE, GR_OTHERS and GR_CENTRE_SPREAD
  * (weights of means and of the centre in covariances), GR_STILL where the drift does not depend on the states, and
  *
- *   gr_flow(t, x, z, u, q, f, W, z_out)             drift, intensity (lower triangle), algebraic unknowns solved
- *   gr_slope(t, x, z, u, q, A)                      slope of the drift, row by row
+ *   gr_flow(t, h, x, z, u, q, f, W, z_out)             drift, intensity (lower triangle), algebraic unknowns solved
+ *   gr_slope(t, h, x, z, u, q, A)                      slope of the drift, row by row
  *   gr_seen(t, x, z, u, q, mask, y, R, z_out)       prediction of the outputs, their noise
  *   gr_tangent(t, x, u, q, nominal, Pi)             projector on the constraints' tangent, row by row
  *   gr_turning(t, x, c, u, q, nominal, N)           how it turns along c, row by row
@@ -88,13 +88,13 @@ GR_FN void gr_sigma_point(const double *x, const double *L, int k, double *point
 }
 
 /* averages over sigma points at m->x, m->z and m->flat; W is symmetric in full; z_out has the widest corrections */
-GR_APART void gr_sigma_averages(double t, const double *u, const double *q, gr_averaged *m, double *z_out) {
+GR_APART void gr_sigma_averages(double t, double h, const double *u, const double *q, gr_averaged *m, double *z_out) {
   GR_OWN double point[GR_NM], own[GR_HALF], mean[GR_HALF], rest[GR_MM], there[GR_KEEP];
   int i, j, k, l;
   memcpy(m->solved, m->z, sizeof(double) * GR_NZ);
-  if (GR_NZ) gr_flow(t, m->x, m->z, u, q, m->f, own, m->solved);
+  if (GR_NZ) gr_flow(t, h, m->x, m->z, u, q, m->f, own, m->solved);
   memcpy(z_out, m->solved, sizeof(double) * GR_NZ);
-  gr_slope(t, m->x, m->z, u, q, m->A);
+  gr_slope(t, h, m->x, m->z, u, q, m->A);
   gr_sigma_root(m->flat, m->L);
   for (i = 0; i < GR_NM; i++) m->f[i] = 0.0;
   for (i = 0; i < GR_HALF; i++) mean[i] = 0.0;
@@ -102,7 +102,7 @@ GR_APART void gr_sigma_averages(double t, const double *u, const double *q, gr_a
   for (k = 0; k < GR_POINTS; k++) {
     const double weight = k ? GR_OTHERS : GR_CENTRE;
     gr_sigma_point(m->x, m->L, k, point, m->away[k]);
-    gr_flow(t, point, m->solved, u, q, m->values[k], own, there);
+    gr_flow(t, h, point, m->solved, u, q, m->values[k], own, there);
     gr_keep_corrections(z_out, there);
     for (i = 0; i < GR_NM; i++) m->f[i] += weight * m->values[k][i];
     for (i = 0; i < GR_HALF; i++) mean[i] += weight * own[i];
@@ -119,7 +119,7 @@ GR_APART void gr_sigma_averages(double t, const double *u, const double *q, gr_a
 }
 
 /* the same at x, P and z, tangent to the constraints (filtering/constraint_projection.py) */
-GR_APART void gr_sigma_rates(double t, const double *x, const double *P, const double *z, const double *u, const double *q,
+GR_APART void gr_sigma_rates(double t, double h, const double *x, const double *P, const double *z, const double *u, const double *q,
                              const double *nominal, gr_averaged *m, double *f, double *A, double *W, double *z_out) {
   memcpy(m->x, x, sizeof m->x);
   memcpy(m->z, z, sizeof(double) * GR_NZ);
@@ -131,7 +131,7 @@ GR_APART void gr_sigma_rates(double t, const double *x, const double *P, const d
     memset(nothing, 0, sizeof nothing);
     gr_tangent(t, x, u, q, nominal, m->along);
     gr_between(m->along, GR_NM, P, nothing, m->flat);
-    gr_sigma_averages(t, u, q, m, z_out);
+    gr_sigma_averages(t, h, u, q, m, z_out);
     for (i = 0; i < GR_NM; i++) m->c[i] = m->f[i] - m->values[0][i];
     gr_turning(t, x, m->c, u, q, nominal, turning);
     for (i = 0; i < GR_NM; i++) {
@@ -144,7 +144,7 @@ GR_APART void gr_sigma_rates(double t, const double *x, const double *P, const d
 #else
   (void)nominal;
   memcpy(m->flat, P, sizeof m->flat);
-  gr_sigma_averages(t, u, q, m, z_out);
+  gr_sigma_averages(t, h, u, q, m, z_out);
   memcpy(f, m->f, sizeof m->f);
   memcpy(A, m->A, sizeof m->A);
   memcpy(W, m->W, sizeof m->W);
@@ -161,7 +161,7 @@ GR_APART void gr_coefficients(double t, double h, const double *s, const double 
   double *z_out = G + GR_NG * GR_NM + GR_HALF;
   int i, j;
   gr_full(s + GR_NM, P);
-  gr_sigma_rates(t, x, P, s + GR_NM + GR_HALF, ua, q, nominal, &m->first, m->f, A, W, z);
+  gr_sigma_rates(t, h, x, P, s + GR_NM + GR_HALF, ua, q, nominal, &m->first, m->f, A, W, z);
   memcpy(middle, x, sizeof middle);
   memcpy(spread, P, sizeof P);
 #ifndef GR_STILL
@@ -179,16 +179,16 @@ GR_APART void gr_coefficients(double t, double h, const double *s, const double 
   }
 #endif
 #if GR_NG == 1
-  gr_sigma_rates(t + 0.5 * h, middle, spread, z, um, q, nominal, &m->mid, f, A, W, z_out);
+  gr_sigma_rates(t + 0.5 * h, h, middle, spread, z, um, q, nominal, &m->mid, f, A, W, z_out);
   for (i = 0; i < GR_NM; i++) G[i] = f[i];
 #else
   {
     GR_OWN double V[GR_MM], begin[GR_NM], end[GR_NM], other[GR_KEEP];
-    gr_sigma_rates(t, middle, spread, z, ua, q, nominal, &m->begin, begin, A, W, other);
-    gr_sigma_rates(t + h, middle, spread, z, ub, q, nominal, &m->end, end, A, V, z_out);
+    gr_sigma_rates(t, h, middle, spread, z, ua, q, nominal, &m->begin, begin, A, W, other);
+    gr_sigma_rates(t + h, h, middle, spread, z, ub, q, nominal, &m->end, end, A, V, z_out);
     gr_keep_corrections(z_out, other);
     for (i = 0; i < GR_MM; i++) W[i] += V[i];
-    gr_sigma_rates(t + 0.5 * h, middle, spread, z, um, q, nominal, &m->mid, f, A, V, other);
+    gr_sigma_rates(t + 0.5 * h, h, middle, spread, z, um, q, nominal, &m->mid, f, A, V, other);
     gr_keep_corrections(z_out, other);
     for (i = 0; i < GR_MM; i++) W[i] = (W[i] + 4 * V[i]) / 6;
     gr_forcing(begin, f, end, G);
@@ -292,15 +292,15 @@ GR_FN void gr_sigma_point_forward(const gr_lanes *dx, const gr_lanes *dL, int k,
   }
 }
 
-GR_APART void gr_sigma_averages_forward(double t, const double *u, const double *q, const gr_averaged *m, const gr_lanes *dx,
+GR_APART void gr_sigma_averages_forward(double t, double h, const double *u, const double *q, const gr_averaged *m, const gr_lanes *dx,
                                         const gr_lanes *dP, const gr_lanes *dz, const gr_lanes *dq, gr_lanes *df,
                                         gr_lanes *dA, gr_lanes *dW, gr_lanes *centre, gr_lanes *dz_out) {
   GR_OWN gr_lanes dL[GR_MM], away[GR_POINTS][GR_NM], values[GR_POINTS][GR_NM], point[GR_NM], own[GR_HALF], mean[GR_HALF];
   GR_OWN gr_lanes rest[GR_MM], there[GR_KEEP];
   double at[GR_NM];
   int i, j, k, l;
-  if (GR_NZ) gr_flow_forward(t, m->x, m->z, u, q, dx, dz, dq, df, own, dz_out);
-  gr_slope_forward(t, m->x, m->z, u, q, dx, dz, dq, dA);
+  if (GR_NZ) gr_flow_forward(t, h, m->x, m->z, u, q, dx, dz, dq, df, own, dz_out);
+  gr_slope_forward(t, h, m->x, m->z, u, q, dx, dz, dq, dA);
   gr_sigma_root_forward(m->L, dP, dL);
   gr_lanes_zero(GR_NM, df);
   gr_lanes_zero(GR_HALF, mean);
@@ -309,7 +309,7 @@ GR_APART void gr_sigma_averages_forward(double t, const double *u, const double 
     const double weight = k ? GR_OTHERS : GR_CENTRE;
     gr_sigma_point_forward(dx, dL, k, point, away[k]);
     for (i = 0; i < GR_NM; i++) at[i] = m->x[i] + m->away[k][i];
-    gr_flow_forward(t, at, m->solved, u, q, point, dz_out, dq, values[k], own, there);
+    gr_flow_forward(t, h, at, m->solved, u, q, point, dz_out, dq, values[k], own, there);
     for (i = 0; i < GR_NM; i++) df[i] += weight * values[k][i];
     for (i = 0; i < GR_HALF; i++) mean[i] += weight * own[i];
   }
@@ -330,7 +330,7 @@ GR_APART void gr_sigma_averages_forward(double t, const double *u, const double 
 }
 
 /* directions of what gr_sigma_rates gave, from what it kept */
-GR_APART void gr_sigma_rates_forward(double t, const double *u, const double *q, const double *nominal, const gr_averaged *m,
+GR_APART void gr_sigma_rates_forward(double t, double h, const double *u, const double *q, const double *nominal, const gr_averaged *m,
                                      const gr_lanes *dx, const gr_lanes *dP, const gr_lanes *dz, const gr_lanes *dq,
                                      gr_lanes *df, gr_lanes *dA, gr_lanes *dW, gr_lanes *dz_out) {
   gr_lanes centre[GR_NM];
@@ -341,7 +341,7 @@ GR_APART void gr_sigma_rates_forward(double t, const double *u, const double *q,
   gr_tangent_forward(t, m->x, u, q, nominal, dx, dq, dalong);
   memcpy(dflat, dP, sizeof dflat);
   gr_lanes_between(m->along, GR_NM, dalong, GR_NM, m->P, dflat, nothing);
-  gr_sigma_averages_forward(t, u, q, m, dx, dflat, dz, dq, mean, dA, dW, centre, dz_out);
+  gr_sigma_averages_forward(t, h, u, q, m, dx, dflat, dz, dq, mean, dA, dW, centre, dz_out);
   for (i = 0; i < GR_NM; i++) dc[i] = mean[i] - centre[i];
   gr_turning_forward(t, m->x, m->c, u, q, nominal, dx, dc, dq, turning);
   for (i = 0; i < GR_NM; i++) {
@@ -352,7 +352,7 @@ GR_APART void gr_sigma_rates_forward(double t, const double *u, const double *q,
   gr_lanes_between(m->along, GR_NM, dalong, GR_NM, m->W, dW, nothing);
 #else
   (void)nominal;
-  gr_sigma_averages_forward(t, u, q, m, dx, dP, dz, dq, df, dA, dW, centre, dz_out);
+  gr_sigma_averages_forward(t, h, u, q, m, dx, dP, dz, dq, df, dA, dW, centre, dz_out);
 #endif
 }
 
@@ -370,7 +370,7 @@ GR_APART void gr_coefficients_forward(double t, double h, const double *s, const
   memcpy(dx, ds, sizeof dx);
   memcpy(spread, dP, sizeof dP);
 #if GR_NZ || !defined(GR_STILL)
-  gr_sigma_rates_forward(t, ua, q, nominal, &m->first, ds, dP, ds + GR_NM + GR_HALF, dq, df, dA, dW, dz);
+  gr_sigma_rates_forward(t, h, ua, q, nominal, &m->first, ds, dP, ds + GR_NM + GR_HALF, dq, df, dA, dW, dz);
 #endif
 #ifndef GR_STILL
   {
@@ -389,15 +389,15 @@ GR_APART void gr_coefficients_forward(double t, double h, const double *s, const
   }
 #endif
 #if GR_NG == 1
-  gr_sigma_rates_forward(t + 0.5 * h, um, q, nominal, &m->mid, dx, spread, dz, dq, df, dA, dW, dz_out);
+  gr_sigma_rates_forward(t + 0.5 * h, h, um, q, nominal, &m->mid, dx, spread, dz, dq, df, dA, dW, dz_out);
   for (i = 0; i < GR_NM; i++) dG[i] = df[i];
 #else
   {
     GR_OWN gr_lanes V[GR_MM], begin[GR_NM], end[GR_NM], other[GR_KEEP];
-    gr_sigma_rates_forward(t, ua, q, nominal, &m->begin, dx, spread, dz, dq, begin, dA, dW, other);
-    gr_sigma_rates_forward(t + h, ub, q, nominal, &m->end, dx, spread, dz, dq, end, dA, V, dz_out);
+    gr_sigma_rates_forward(t, h, ua, q, nominal, &m->begin, dx, spread, dz, dq, begin, dA, dW, other);
+    gr_sigma_rates_forward(t + h, h, ub, q, nominal, &m->end, dx, spread, dz, dq, end, dA, V, dz_out);
     for (i = 0; i < GR_MM; i++) dW[i] += V[i];
-    gr_sigma_rates_forward(t + 0.5 * h, um, q, nominal, &m->mid, dx, spread, dz, dq, df, dA, V, other);
+    gr_sigma_rates_forward(t + 0.5 * h, h, um, q, nominal, &m->mid, dx, spread, dz, dq, df, dA, V, other);
     for (i = 0; i < GR_MM; i++) dW[i] = (dW[i] + 4 * V[i]) / 6;
     gr_lanes_forcing(begin, df, end, dG);
   }
@@ -498,7 +498,7 @@ GR_APART void gr_sigma_root_reverse(const double *L, double *lL, double *lP) {
 }
 
 /* adjoints lx, lP (added to), lz and lq (added to) from those of f, A, W (symmetric), the centre and z_out */
-GR_APART void gr_sigma_averages_reverse(double t, const double *u, const double *q, const gr_averaged *m, const double *lf,
+GR_APART void gr_sigma_averages_reverse(double t, double h, const double *u, const double *q, const gr_averaged *m, const double *lf,
                                         const double *lA, const double *lW, const double *lcentre, const double *lz_out,
                                         double *lx, double *lP, double *lz, double *lq) {
   GR_OWN double values[GR_POINTS][GR_NM], away[GR_POINTS][GR_NM], slope[GR_MM], mean[GR_NM], lL[GR_MM], half[GR_HALF];
@@ -537,7 +537,7 @@ GR_APART void gr_sigma_averages_reverse(double t, const double *u, const double 
       values[k][i] += weight * mean[i];
     }
     for (i = 0; i < GR_HALF; i++) own[i] = weight * half[i];
-    gr_flow_reverse(t, at, m->solved, u, q, values[k], own, none, point, there, lqs);
+    gr_flow_reverse(t, h, at, m->solved, u, q, values[k], own, none, point, there, lqs);
     gr_add(GR_NZ, there, solved);
     gr_add(GR_NQ, lqs, lq);
     gr_add(GR_NM, point, lx);
@@ -545,13 +545,13 @@ GR_APART void gr_sigma_averages_reverse(double t, const double *u, const double 
       for (i = 0; i < GR_NM; i++) lL[i * GR_NM + GR_COLUMN(k)] += GR_SIDE(k) * (away[k][i] + point[i]);
   }
   gr_sigma_root_reverse(m->L, lL, lP);
-  gr_slope_reverse(t, m->x, m->z, u, q, slope, point, lz, lqs);
+  gr_slope_reverse(t, h, m->x, m->z, u, q, slope, point, lz, lqs);
   gr_add(GR_NM, point, lx);
   gr_add(GR_NQ, lqs, lq);
   if (GR_NZ) {
     memset(values, 0, sizeof values);
     memset(own, 0, sizeof own);
-    gr_flow_reverse(t, m->x, m->z, u, q, values[0], own, solved, point, there, lqs);
+    gr_flow_reverse(t, h, m->x, m->z, u, q, values[0], own, solved, point, there, lqs);
     gr_add(GR_NM, point, lx);
     gr_add(GR_NZ, there, lz);
     gr_add(GR_NQ, lqs, lq);
@@ -559,7 +559,7 @@ GR_APART void gr_sigma_averages_reverse(double t, const double *u, const double 
 }
 
 /* the same for gr_sigma_rates; lz is written, all else added to */
-GR_APART void gr_sigma_rates_reverse(double t, const double *u, const double *q, const double *nominal, const gr_averaged *m,
+GR_APART void gr_sigma_rates_reverse(double t, double h, const double *u, const double *q, const double *nominal, const gr_averaged *m,
                                      const double *lf, const double *lA, const double *lW, const double *lz_out, double *lx,
                                      double *lP, double *lz, double *lq) {
 #ifdef GR_CONSTRAINED
@@ -581,7 +581,7 @@ GR_APART void gr_sigma_rates_reverse(double t, const double *u, const double *q,
     }
   }
   for (i = 0; i < GR_NM; i++) centre[i] = lf[i] - lc[i];
-  gr_sigma_averages_reverse(t, u, q, m, lc, lA, inner, centre, lz_out, lx, flat, lz, lq);
+  gr_sigma_averages_reverse(t, h, u, q, m, lc, lA, inner, centre, lz_out, lx, flat, lz, lq);
   /* flat has its adjoints in the lower triangle */
   for (i = 0; i < GR_NM; i++)
     for (j = 0; j <= i; j++) Y[i * GR_NM + j] = Y[j * GR_NM + i] = (i == j ? 1.0 : 0.5) * (flat[i * GR_NM + j] + (i == j ? 0.0 : flat[j * GR_NM + i]));
@@ -593,7 +593,7 @@ GR_APART void gr_sigma_rates_reverse(double t, const double *u, const double *q,
   double none[GR_NM];
   (void)nominal;
   memset(none, 0, sizeof none);
-  gr_sigma_averages_reverse(t, u, q, m, lf, lA, lW, none, lz_out, lx, lP, lz, lq);
+  gr_sigma_averages_reverse(t, h, u, q, m, lf, lA, lW, none, lz_out, lx, lP, lz, lq);
 #endif
 }
 
@@ -621,7 +621,7 @@ GR_APART void gr_coefficients_reverse(double t, double h, const double *s, const
     }
   }
 #if GR_NG == 1
-  gr_sigma_rates_reverse(t + 0.5 * h, um, q, nominal, &m->mid, lf, lA, lW, lz_out, lx, lP, lz, lq);
+  gr_sigma_rates_reverse(t + 0.5 * h, h, um, q, nominal, &m->mid, lf, lA, lW, lz_out, lx, lP, lz, lq);
 #else
   {
     GR_OWN double begin[GR_NM], end[GR_NM], mid[GR_NM], none[GR_KEEP], nothing[GR_MM];
@@ -629,11 +629,11 @@ GR_APART void gr_coefficients_reverse(double t, double h, const double *s, const
     memset(nothing, 0, sizeof nothing);
     gr_forcing_back(lG, begin, mid, end);
     for (i = 0; i < GR_MM; i++) lW[i] *= 4.0 / 6.0;
-    gr_sigma_rates_reverse(t + 0.5 * h, um, q, nominal, &m->mid, mid, lA, lW, none, lx, lP, lz, lq);
+    gr_sigma_rates_reverse(t + 0.5 * h, h, um, q, nominal, &m->mid, mid, lA, lW, none, lx, lP, lz, lq);
     for (i = 0; i < GR_MM; i++) lW[i] *= 0.25;
-    gr_sigma_rates_reverse(t, ua, q, nominal, &m->begin, begin, nothing, lW, none, lx, lP, alsoz, lq);
+    gr_sigma_rates_reverse(t, h, ua, q, nominal, &m->begin, begin, nothing, lW, none, lx, lP, alsoz, lq);
     gr_add(GR_NZ, alsoz, lz);
-    gr_sigma_rates_reverse(t + h, ub, q, nominal, &m->end, end, nothing, lW, lz_out, lx, lP, alsoz, lq);
+    gr_sigma_rates_reverse(t + h, h, ub, q, nominal, &m->end, end, nothing, lW, lz_out, lx, lP, alsoz, lq);
     gr_add(GR_NZ, alsoz, lz);
   }
 #endif
@@ -665,7 +665,7 @@ GR_APART void gr_coefficients_reverse(double t, double h, const double *s, const
     gr_times_transposed(GR_NM, GR_NM, GR_NM, once, GR_NM, m->through, GR_NM, lA, GR_NM, h / 2);
   }
 #endif
-  gr_sigma_rates_reverse(t, ua, q, nominal, &m->first, lf, lA, lW, lz, ls, lP, alsoz, lq);
+  gr_sigma_rates_reverse(t, h, ua, q, nominal, &m->first, lf, lA, lW, lz, ls, lP, alsoz, lq);
   memcpy(ls + GR_NM + GR_HALF, alsoz, sizeof(double) * GR_NZ);
 #endif
   gr_add_gathered(lP, ls + GR_NM);

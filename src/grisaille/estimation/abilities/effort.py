@@ -21,9 +21,17 @@ USUAL_EVALUATIONS = 25
 class Effort:
     """The effort of a search by least squares; a method overrides what is different for it."""
 
+    def evaluations(self, problem: EstimationProblem) -> int:
+        """Return how many evaluations a search usually takes."""
+        return USUAL_EVALUATIONS
+
     def cost(self, problem: EstimationProblem) -> Cost:
         """Return how many evaluations a search usually takes, why they take long, and what would be faster."""
-        return usual_cost(problem, USUAL_EVALUATIONS)
+        return usual_cost(problem, self.evaluations(problem))
+
+    def early_cost(self, problem: EstimationProblem) -> Cost:
+        """Return the same while the first evaluation has not ended: what is known of the problem as it was posed."""
+        return usual_cost(problem, self.evaluations(problem))
 
     def bytes_needed(self, question: FitRequest) -> float:
         """Return the bytes that posing and solving a problem take, about: it is refused where there are fewer."""

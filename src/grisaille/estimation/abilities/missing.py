@@ -30,7 +30,8 @@ def why_missing(method: Estimator, name: str) -> str:
     ability, own = ABILITIES[name], type(method).__name__
     able = [n for n, kind in _public().items() if getattr(kind(), name) is not None]
     options = " with these options" if own in able else ""
-    listed, one = " or ".join(f"gr.{n}()" for n in able), "it" if len(able) == 1 else "one of them"
+    *others, last = (f"gr.{n}()" for n in able)
+    listed, one = f"{', '.join(others)} or {last}" if others else last, "one of them" if others else "it"
     return (
         f"{ability.words} come with {listed}, not with {own}{options}: fit by {one} (guess=fit continues "
         f"from here), or "

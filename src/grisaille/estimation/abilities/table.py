@@ -10,7 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from grisaille.estimation.abilities.missing import why_missing
-from grisaille.estimation.density.criterion_kinds import why_no_density, why_no_profiles, why_no_ratio
+from grisaille.estimation.density.criterion_kinds import (
+    why_no_density,
+    why_no_inversion,
+    why_no_posterior,
+    why_no_profiles,
+    why_no_ratio,
+)
 from grisaille.estimation.estimator import Estimator
 
 
@@ -69,13 +75,18 @@ ABILITIES: tuple[AbilityQuestion, ...] = (
     ),
     AbilityQuestion("information criteria", "fit.aic, fit.bic", lambda m: _refusal_text(m.is_likelihood)),
     AbilityQuestion("log-density", "gr.log_density(…)", lambda m: _unless(why_no_density(m))),
+    AbilityQuestion(
+        "posterior",
+        "fit.posterior()",
+        lambda m: _unless(why_no_posterior(m)),
+    ),
     AbilityQuestion("likelihood-ratio tests", "fit.test(…)", lambda m: _unless(why_no_ratio(m))),
     AbilityQuestion("profiles, regions", "fit.profile(…), fit.surface(…)", lambda m: _unless(why_no_profiles(m))),
     AbilityQuestion("profile intervals", 'fit.intervals(method="profile")', lambda m: _unless(why_no_profiles(m))),
     AbilityQuestion(
         "bootstrap intervals",
         'fit.intervals(method="bootstrap")',
-        lambda m: _unless(why_missing(m, "redraw") or why_no_profiles(m)),
+        lambda m: _unless(why_missing(m, "redraw") or why_no_profiles(m) or why_no_inversion(m)),
     ),
     AbilityQuestion("parametric bootstrap", "gr.bootstrap(fit)", lambda m: _redrawn(m, "parametric")),
     AbilityQuestion("… draws again", "", lambda m: AbilityAnswer(REDRAWN[m.redraw.what] if m.redraw else "–")),

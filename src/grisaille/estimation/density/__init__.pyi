@@ -8,4 +8,4 @@ from grisaille.estimation.density.criterion_kinds import (
 from grisaille.estimation.density.log_density import LogDensity as LogDensity
 from grisaille.estimation.density.own import OwnLikelihood as OwnLikelihood
 from grisaille.estimation.density.profile_criterion import ProfileCriterion as ProfileCriterion
-from grisaille.estimation.density.transforms import Transform as Transform
+from grisaille.estimation.density.transforms import Transform as Transform, Transforms as Transforms

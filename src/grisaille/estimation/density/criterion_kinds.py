@@ -49,6 +49,8 @@ class Objective:
     """Whether ``around`` gives something that profiles can walk on."""
     no_profiles: str = ""
     """Why there are no profiles and regions all the same, and what to do instead."""
+    no_posterior: str = ""
+    """Why there is no posterior all the same, and what to do instead."""
     no_ratio: str = ""
     """Why likelihood ratios have no known law, and what to do instead."""
     has_levels: ClassVar[bool] = False
@@ -116,16 +118,33 @@ def log_density_of(method: Estimator, problem: EstimationProblem, fit: Fitted | 
     return kind.of(problem, fit if fit is not None and _is_of_the_same(fit, method, problem) else None)
 
 
-def why_no_density(method: Estimator) -> str:
-    """Say why there is no log-density, and by which method there is one; empty where there is."""
+def why_no_density(method: Estimator, what: str = "A log-density") -> str:
+    """Say why there is no log-density, and by which method there is one; empty where there is.
+
+    what : begins the sentence
+    """
     kind = method.density
     if isinstance(kind, Likelihood):
         return ""
     because = f" with {kind.because}" if kind.because != Objective.because else ""
     return (
-        f"A log-density needs a likelihood, and the criterion of gr.{type(method).__name__}{because} is none: use "
+        f"{what} needs a likelihood, and the criterion of gr.{type(method).__name__}{because} is none: use "
         f"{kind.instead or 'gr.OutputError(), gr.KalmanML() or gr.Collocation()'}."
     )
+
+
+def why_no_posterior(method: Estimator) -> str:
+    """Say why unknowns have no posterior, and what to do instead; empty where they have one."""
+    kind = method.density
+    if isinstance(kind, Likelihood) and kind.no_profiles:
+        return (
+            "A posterior takes residuals to be independent, which the errors of this fit do not: "
+            "fit.with_errors('plain').posterior() has that of independent ones, a disturbance (gr.KalmanML) makes them "
+            "correlated."
+        )
+    if method.density.no_posterior:
+        return method.density.no_posterior
+    return why_no_density(method, "A posterior")
 
 
 def criterion_around(fit: Fitted, held: Sequence[str] = ()) -> ProfileCriterion:
@@ -144,6 +163,16 @@ def why_no_profiles(method: Estimator) -> str:
     return (
         f"Profiles and regions of fits by {type(method).__name__} are not available; fit.intervals() uses the "
         "curvature of the criterion."
+    )
+
+
+def why_no_inversion(method: Estimator) -> str:
+    """Say why there are no bootstrap intervals, and what to do instead; empty where there are."""
+    if not method.density.refits:
+        return ""
+    return (
+        f"Bootstrap intervals follow the criterion by its derivatives, and {type(method).__name__} gives none: "
+        f"use gr.bootstrap(fit), or fit.intervals(method='profile')."
     )
 
 

@@ -13,7 +13,7 @@ from grisaille.bound_experiment.unknown import Unknown
 from grisaille.estimation.density.density_value import DensityPart
 from grisaille.estimation.prior_terms import scalar_prior
 from grisaille.laws import JointLaw, Law
-from grisaille.laws.prior_measure import log_prior
+from grisaille.laws.prior_measure import log_priors
 
 
 def prior_part(unknowns: Sequence[Unknown], theta: np.ndarray, derivatives: bool = True) -> DensityPart | None:
@@ -21,12 +21,11 @@ def prior_part(unknowns: Sequence[Unknown], theta: np.ndarray, derivatives: bool
     if all(u.prior is None for u in unknowns):
         return None
     total, slope = 0.0, np.zeros(len(theta))
-    for k, u in enumerate(unknowns):
-        if u.prior is None or isinstance(u.prior, JointLaw):
-            continue
-        found, pull = _log_prior(u, float(theta[k]))
-        total += found
-        slope[k] += pull
+    places, laws = _laws(unknowns)
+    if laws:
+        values = theta[list(places)]
+        found, pull = log_priors(laws, values)
+        total, slope[list(places)] = float(sum(found.tolist())), pull
     joint, pulls = _joint(unknowns, theta)
     return DensityPart("prior", "prior", total + joint, slope + pulls if derivatives else np.zeros(0))
 
@@ -36,15 +35,17 @@ def counts_by_logarithm(unknown: Unknown) -> bool:
     return isinstance(unknown.prior, Law) and unknown.prior.measure == "log"
 
 
-def _log_prior(unknown: Unknown, value: float) -> tuple[float, float]:
-    """Return ℓ and its slope."""
-    residual, law = scalar_prior(unknown, value), unknown.prior
-    low, high = law.support
-    if not low <= value <= high or (residual is not None and not np.isfinite(residual.value)):
-        return -np.inf, 0.0
-    if law.is_flat:
-        return float(law.log_density(value)), 0.0
-    return log_prior(law, value)[:2]
+def _laws(unknowns: Sequence[Unknown]) -> tuple[tuple[int, ...], tuple[Law, ...]]:
+    """Return the priors of single unknowns, and whose they are."""
+    pairs = []
+    for k, unknown in enumerate(unknowns):
+        prior = unknown.prior
+        if prior is None or isinstance(prior, JointLaw):
+            continue
+        if not isinstance(prior, Law):
+            scalar_prior(unknown, unknown.guess)  # refuses it
+        pairs.append((k, prior))
+    return tuple(k for k, _ in pairs), tuple(law for _, law in pairs)
 
 
 def _joint(unknowns: Sequence[Unknown], theta: np.ndarray) -> tuple[float, np.ndarray]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -36,19 +37,6 @@ class Transform:
             return "log"
         return "log from above" if np.isfinite(self.upper) else "identity"
 
-    def outer(self, xi: float) -> float:
-        """Return θ, inside the bounds also after rounding."""
-        if self.kind == "identity":
-            return xi
-        if self.kind == "logit":
-            share = 0.5 + 0.5 * float(np.tanh(xi / 2))
-            inside = self.lower + (self.upper - self.lower) * share
-        elif self.kind == "log":
-            inside = self.lower + float(np.exp(min(xi, MAX_EXPONENT)))
-        else:
-            inside = self.upper - float(np.exp(min(-xi, MAX_EXPONENT)))
-        return min(max(inside, self.lower), self.upper)
-
     def inner(self, value: float) -> float:
         """Return ξ; infinite on a bound."""
         with np.errstate(divide="ignore"):
@@ -57,16 +45,6 @@ class Transform:
             if self.kind == "log":
                 return float(np.log(value - self.lower))
             return float(-np.log(self.upper - value)) if self.kind == "log from above" else value
-
-    def jacobian(self, xi: float) -> tuple[float, float, float]:
-        """Return dθ/dξ, its logarithm, and the slope of that by ξ."""
-        if self.kind == "identity":
-            return 1.0, 0.0, 0.0
-        if self.kind == "logit":
-            logarithm = float(np.log(self.upper - self.lower) - abs(xi) - 2 * np.log1p(np.exp(-abs(xi))))
-            return float(np.exp(logarithm)), logarithm, -float(np.tanh(xi / 2))
-        side = 1.0 if self.kind == "log" else -1.0
-        return float(np.exp(min(side * xi, MAX_EXPONENT))), side * xi, side
 
 
 @dataclass(frozen=True)
@@ -80,9 +58,31 @@ class Transforms:
         """Return those of unknowns with these bounds."""
         return cls(tuple(Transform(float(a), float(b)) for a, b in bounds))
 
+    @cached_property
+    def _limits(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.array([t.lower for t in self.each], dtype=float), np.array([t.upper for t in self.each], dtype=float)
+
+    @cached_property
+    def _by_kind(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Where there are two bounds, where one; the side of the one (−1: an upper one), and from where it counts."""
+        kinds = [t.kind for t in self.each]
+        both = np.flatnonzero([k == "logit" for k in kinds])
+        one = np.flatnonzero([k.startswith("log") and k != "logit" for k in kinds])
+        side = np.array([1.0 if kinds[k] == "log" else -1.0 for k in one])
+        ends = np.array([self.each[k].lower if kinds[k] == "log" else self.each[k].upper for k in one])
+        return both, one, side, ends
+
     def outer(self, xi: np.ndarray) -> np.ndarray:
-        """Return θ."""
-        return np.array([t.outer(float(v)) for t, v in zip(self.each, xi, strict=True)])
+        """Return θ, inside the bounds also after rounding."""
+        both, one, side, ends = self._by_kind
+        lower, upper = self._limits
+        theta = np.array(xi, dtype=float)
+        if len(both):
+            a, b = lower[both], upper[both]
+            theta[both] = a + (b - a) * (0.5 + 0.5 * np.tanh(xi[both] / 2))
+        if len(one):
+            theta[one] = ends + side * np.exp(np.minimum(side * xi[one], MAX_EXPONENT))
+        return np.asarray(np.minimum(np.maximum(theta, lower), upper))
 
     def inner(self, theta: np.ndarray) -> np.ndarray:
         """Return ξ."""
@@ -90,5 +90,17 @@ class Transforms:
 
     def jacobian(self, xi: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
         """Return dθ/dξ of each unknown, the sum of their logarithms, and its gradient by ξ."""
-        found = np.array([t.jacobian(float(v)) for t, v in zip(self.each, xi, strict=True)]).reshape(-1, 3)
-        return found[:, 0], float(found[:, 1].sum()), found[:, 2]
+        both, one, side, _ = self._by_kind
+        slopes, bends, total = np.ones(len(xi)), np.zeros(len(xi)), 0.0
+        if len(both):
+            lower, upper = self._limits
+            at = xi[both]
+            away = np.abs(at)
+            logarithms = np.log(upper[both] - lower[both]) - away - 2 * np.log1p(np.exp(-away))
+            slopes[both], bends[both] = np.exp(logarithms), -np.tanh(at / 2)
+            total += float(logarithms.sum())
+        if len(one):
+            exponents = side * xi[one]
+            slopes[one], bends[one] = np.exp(np.minimum(exponents, MAX_EXPONENT)), side
+            total += float(exponents.sum())
+        return slopes, total, bends

@@ -21,6 +21,9 @@ COLLINEARITY_TOLERANCE = 1e-6
 FORMULA_TOLERANCE = 1e-4
 """Relative distance of c from what a formula says."""
 SIMPLE_POWERS = {1.0: (1, 1), -1.0: (1, -1), 2.0: (2, 1), 0.5: (1, 2), -2.0: (2, -1), -0.5: (1, -2)}
+MIN_MEMBER = 1e-4
+"""Part of the largest share in an open scale: unknowns with less do not belong to it."""
+MAX_POWER = 4
 DISTINGUISHING_FACTOR = 1.2
 """Factor of an unknown, for telling formulas with the same derivative apart."""
 
@@ -29,7 +32,7 @@ Same = Callable[[np.ndarray], bool]
 
 @dataclass(frozen=True)
 class Combination:
-    """A function of two unknowns that the data determine although they determine neither."""
+    """A function of two unknowns that the data determine although they determine neither by itself."""
 
     unknowns: tuple[int, int]
     text: str
@@ -70,6 +73,47 @@ def find_combinations(
     covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-10, hermitian=True)
     errors = dict(zip(free, np.sqrt(np.diag(covariance)) / norms[free], strict=True))
     return [Combination((i, j), text, value, abs(slope) * float(errors[i])) for i, j, value, text, slope in found]
+
+
+def find_monomials(
+    names: Sequence[str], theta: np.ndarray, jacobian: np.ndarray, alive: np.ndarray, among: np.ndarray
+) -> list[Combination]:
+    """Return products and quotients of two unknowns that the data determine where one scale of three or more is open.
+
+    Unknowns that may change by θ_k → λ^{n_k} θ_k with small whole n_k leave θ_i^{n_j} θ_j^{−n_i} as it is.
+
+    among : unknowns that may belong to such a scale
+    """
+    kept = np.flatnonzero(alive & (theta != 0.0))
+    if len(kept) < 3 or jacobian.shape[0] < len(kept):
+        return []
+    scaled = jacobian[:, kept] * theta[kept]
+    norms = np.linalg.norm(scaled, axis=0)
+    if not (norms > 0).all():
+        return []
+    _, s, vt = np.linalg.svd(scaled / norms, full_matrices=False)
+    if not (s[-1] < COLLINEARITY_TOLERANCE * s[0] <= s[-2]):  # one scale is open, not none or several
+        return []
+    open_scale = vt[-1] / norms
+    member = np.abs(vt[-1]) > MIN_MEMBER * np.abs(vt[-1]).max()
+    powers = open_scale / np.abs(open_scale[member]).min()
+    whole = np.where(member, np.round(powers), 0.0).astype(int)
+    is_whole = np.abs(powers - whole)[member].max() < FORMULA_TOLERANCE * np.abs(whole).max()
+    if not is_whole or member.sum() < 3 or np.abs(whole).max() > MAX_POWER or not among[kept[member]].all():
+        return []
+    covariance = (vt[:-1].T / s[:-1] ** 2) @ vt[:-1] / np.outer(norms, norms)
+    first, *others = (int(k) for k in np.flatnonzero(member))
+    found = []
+    for k in others:
+        divisor = np.gcd(whole[first], whole[k]) * (1 if whole[k] > 0 else -1)
+        p, q = int(whole[k] // divisor), int(-whole[first] // divisor)
+        i, j = int(kept[first]), int(kept[k])
+        value = float(theta[i]) ** p * float(theta[j]) ** q
+        along = np.zeros(len(kept))
+        along[[first, k]] = p, q
+        error = abs(value) * float(np.sqrt(along @ covariance @ along))
+        found.append(Combination((i, j), f"{_power(names[i], p)} {_factor(names[j], q)}", value, error))
+    return found
 
 
 def _formula(

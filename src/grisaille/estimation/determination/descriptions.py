@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from grisaille.bound_experiment.unknown import Unknown
-from grisaille.estimation.determination.combinations import Same, find_combinations
+from grisaille.estimation.determination.combinations import Same, find_combinations, find_monomials
 from grisaille.estimation.uncertainty import correlation_of
 
 DEAD, FLAT, TRADE_OFF = 1e-6, 1e-3, 0.95
@@ -20,8 +20,8 @@ MAX_SEPARATE_SENTENCES = 3
 """Up to so many sentences of one kind stand by themselves; more are one note."""
 ROWS, LISTED = 20, 5
 """Rows of such a note, and entries of a row, that are written out."""
-TAKES_PART = 0.02
-"""Share of an unknown in a flat direction from which on its correlations follow from that."""
+NAMED_PART, TAKES_PART = 0.1, 0.02
+"""Shares of an unknown in a flat direction from which on it is named, and its correlations follow from that."""
 
 
 def describe_determination(
@@ -60,7 +60,10 @@ def describe_determination(
     alive = free & ~dead
     flat, together = _flat_directions(scaled[:, alive], [n for n, a in zip(names, alive, strict=True) if a])
     notes += flat
-    for c in find_combinations(names, theta, jacobian, alive, same):
+    pairs = find_combinations(names, theta, jacobian, alive, same)
+    within = {k for c in pairs for k in c.unknowns}
+    rest = alive & ~np.isin(np.arange(len(names)), list(within))
+    for c in [*pairs, *find_monomials(names, theta, jacobian, alive, rest)]:
         if not np.isfinite(covariance[c.unknowns[0], c.unknowns[0]]):
             told = " and ".join(names[k] for k in c.unknowns)
             notes.append(
@@ -83,13 +86,15 @@ def _flat_directions(scaled: np.ndarray, names: list[str]) -> tuple[list[str], l
     """Return what to say, and the unknowns that take part in each direction."""
     if scaled.shape[1] < 2:
         return [], []
-    columns = scaled / np.linalg.norm(scaled, axis=0)
-    _, s, vt = np.linalg.svd(columns, full_matrices=False)
+    norms = np.linalg.norm(scaled, axis=0)
+    _, s, vt = np.linalg.svd(scaled / norms, full_matrices=False)
     said, together = [], []
     for value, direction in zip(s, vt, strict=True):
         if value < FLAT * s[0]:
             order = np.argsort(-np.abs(direction))
-            parts = [f"{direction[k]:+.2f} {names[k]}" for k in order if abs(direction[k]) > 0.1]
+            relative = direction / norms
+            relative /= np.abs(relative[np.abs(direction) > NAMED_PART]).max()
+            parts = [f"{relative[k]:+.2g} {names[k]}" for k in order if abs(direction[k]) > NAMED_PART]
             more = f" … ({len(parts)} in all)" if len(parts) > LISTED else ""
             said.append(" ".join(parts[:LISTED]) + more)
             together.append({names[k] for k in order if abs(direction[k]) > TAKES_PART})

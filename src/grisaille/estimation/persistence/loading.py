@@ -7,8 +7,8 @@ experiments and the numbers must have the fingerprints they were saved with. Sim
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from grisaille.estimation.measurements.output_law import have_laws, output_laws
 from grisaille.estimation.noise import noise_levels
 from grisaille.estimation.persistence.findings import restored_findings
 from grisaille.estimation.persistence.netcdf import read_groups
-from grisaille.estimation.persistence.saving import FORMAT, KIND, METHOD_ARRAY_PREFIX, digest, seal
+from grisaille.estimation.persistence.saving import FORMAT, METHOD_ARRAY_PREFIX, digest, seal
 from grisaille.estimation.persistence.type_checks import check_fields, check_record
 from grisaille.estimation.prior_terms import prior_term
 from grisaille.estimation.problem import Evaluation
@@ -53,39 +53,49 @@ UNSEALED_NOTE = (
 )
 
 
-def read_fit(
-    path: str | os.PathLike[str], model: Model | None, check: bool, estimators: Mapping[str, type[Estimator]]
-) -> Fitted:
-    """Return a fit that was saved.
-
-    estimators : the package's own, which a file may name; others once they have been defined (``Estimator.known``)
-    """
-    target = Path(path)
+def read_file(target: Path) -> dict[str, xr.Dataset]:
+    """Return the groups of a file of ours by their names."""
     if not target.is_file():
         raise DataError(f"There is no file {str(target)!r} to load.")
     try:
-        return _restore(target, _read(target), model, check, estimators)
-    except GrisailleError:
-        raise
-    except Exception as error:  # whatever a damaged file makes of itself
-        raise DataError(
-            f"{str(target)!r} cannot be loaded: {type(error).__name__}: {error}. It is damaged, or was not written by "
-            f"fit.save."
-        ) from error
-
-
-def _read(target: Path) -> dict[str, xr.Dataset]:
-    try:
-        groups = read_groups(target)
+        return read_groups(target)
     except Exception as error:
         raise DataError(f"{str(target)!r} is not a complete netCDF file ({error}).") from error
-    root = groups[""]
-    if str(root.attrs.get("kind", "")) != KIND:
-        raise DataError(f"{str(target)!r} is a netCDF file, but not of a fit: fit.save writes those.")
-    if int(root.attrs["format"]) not in READABLE_FORMATS:
-        known = " and ".join(map(str, READABLE_FORMATS))
-        raise DataError(f"{str(target)!r} has the format {root.attrs['format']}; this version reads {known}.")
-    return groups
+
+
+def restore_fit(
+    target: Path,
+    groups: Mapping[str, xr.Dataset],
+    model: Model | None,
+    check: bool,
+    estimators: Mapping[str, type[Estimator]],
+) -> Fitted:
+    """Return the fit that the groups of a file hold.
+
+    target : the file, for what is said of it
+    """
+    with damaged_files_refused(target, "fit.save"):
+        if int(groups[""].attrs["format"]) not in READABLE_FORMATS:
+            known = " and ".join(map(str, READABLE_FORMATS))
+            raise DataError(f"{str(target)!r} has the format {groups[''].attrs['format']}; this version reads {known}.")
+        return _restore(target, groups, model, check, estimators)
+
+
+@contextmanager
+def damaged_files_refused(target: Path, writer: str) -> Iterator[None]:
+    """Refuse a file that cannot be understood, whatever it makes of itself.
+
+    writer : what writes such files
+    """
+    try:
+        yield
+    except GrisailleError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{str(target)!r} cannot be loaded: {type(error).__name__}: {error}. It is damaged, or was not written by "
+            f"{writer}."
+        ) from error
 
 
 def _restore(

@@ -13,9 +13,13 @@ from grisaille.markup import table, tag
 from grisaille.model.notation.mathml import symbol
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from grisaille.estimation.fitted import Fitted
 
 LINE_WIDTH = 98
+UNDETERMINED = "not determined"
+"""What stands in the place of an interval that is the whole line."""
 
 
 def summarize(fit: Fitted) -> str:
@@ -40,9 +44,10 @@ def summarize(fit: Fitted) -> str:
     ]
     units = {u.name: u.unit for u in e.unknowns}
     for label, row in fit.parameters.iterrows():
-        interval = f"[{_short(row.lower)}, {_short(row.upper)}]"
-        t = "" if np.isnan(row.t) else f"{row.t:.2f}" if abs(row.t) < 1e5 else f"{row.t:.2g}"
-        p = "" if np.isnan(row.p) else f"{row.p:.3f}"
+        is_open = _is_undetermined(row)
+        interval = UNDETERMINED if is_open else f"[{_short(row.lower)}, {_short(row.upper)}]"
+        t = "" if is_open or np.isnan(row.t) else f"{row.t:.2f}" if abs(row.t) < 1e5 else f"{row.t:.2g}"
+        p = "" if is_open or np.isnan(row.p) else f"{row.p:.3f}"
         mark = f" {row.status}" if row.status in ("at bound", "at kink", "zero") else ""
         lines.append(
             f"{label!s:<{first}}{_short(row.estimate):>13}{_short(row.std_error):>12}{interval:>27}{t:>9}{p:>8}  "
@@ -68,7 +73,8 @@ def summarize_html(fit: Fitted) -> str:
     units = {u.name: u.unit for u in fit.estimate.unknowns}
     rows = [
         (
-            symbol(str(name)), f"{row.estimate:.6g}", f"{row.std_error:.3g}", f"{row.lower:.5g} … {row.upper:.5g}",
+            symbol(str(name)), f"{row.estimate:.6g}", f"{row.std_error:.3g}",
+            UNDETERMINED if _is_undetermined(row) else f"{row.lower:.5g} … {row.upper:.5g}",
             units.get(str(name), ""), str(row.status),
         )
         for name, row in fit.parameters.iterrows()
@@ -101,6 +107,11 @@ def kinds_of_intervals(fit: Fitted) -> str:
     elif wald and not others:
         wald = ["Wald's, within a tenth of their widths of the profiles'"]
     return "; ".join([*others, *wald])
+
+
+def _is_undetermined(row: pd.Series) -> bool:
+    """Return whether nothing at all is known of an unknown, so that it has no interval, t or p."""
+    return bool(np.isposinf(row.std_error) and np.isneginf(row.lower) and np.isposinf(row.upper))
 
 
 def _doubtful(fit: Fitted, heading: str) -> str:

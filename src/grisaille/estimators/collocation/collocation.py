@@ -40,6 +40,7 @@ from grisaille.estimators.collocation.collocation_refusals import (
     caution,
     dead_time_obstacle,
     refuse_jump,
+    refuse_unknown_switches,
     spline_obstacle,
     with_slope,
 )
@@ -250,6 +251,7 @@ class Collocation(Estimator):
     def estimate(self, problem: EstimationProblem, progress: Progress | None = None) -> Estimate:
         """Solve a problem."""
         journal = SearchJournal.of(progress)
+        refuse_unknown_switches(problem)
         # trajectories, meshes and criterion change on the way: a search has a problem of its own
         own = problem.of(CollocationProblem).renewed().replace(keeps_trajectories=True)
         try:

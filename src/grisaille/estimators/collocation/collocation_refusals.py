@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 JUMP_REMEDY = (
     "use gr.KalmanML(filter='unscented'), which averages over both sides, or gr.SimulatedPEM(), which simulates them"
 )
+UNDISTURBED_JUMP_REMEDY = "use gr.OutputError(), which follows the switch"
 
 
 def refuse_open_noise(structure: Structure, data: Sequence[Experiment]) -> None:
@@ -241,6 +242,24 @@ def caution(problem: EstimationProblem) -> str:
     )
 
 
+def refuse_unknown_switches(problem: EstimationProblem) -> None:
+    """Refuse unknowns that decide where equations jump with states: no slope of a trajectory depends on them there."""
+    unknowns = problem.unknowns
+    for case in problem.cases:
+        structure = case.trial.structure
+        system = structure.system
+        for jump in structure.jumps.of_states:
+            inside = {system.parameter_names[k] for k in _inside(jump.gap, system.p)}
+            moved = parameters_behind(structure, unknowns, inside)
+            name = next((u.name for u in unknowns if u.kind == "parameter" and u.target in moved), None)
+            if name is not None:
+                raise EstimationError(
+                    f"'{name}' decides where the equations jump ({jump.text}), and collocation fits trajectories by "
+                    f"slopes, which do not show where: the criterion would not depend on it, and the search would end "
+                    f"where it began. Give {name} as known, or {_jump_remedy(structure)}."
+                )
+
+
 def refuse_jump(problem: EstimationProblem, theta: np.ndarray) -> None:
     """Refuse the switch that a simulation at θ crosses, after a search has failed; nothing where it crosses none."""
     found = _first_crossing(problem, theta)
@@ -248,8 +267,13 @@ def refuse_jump(problem: EstimationProblem, theta: np.ndarray) -> None:
         name, crossing = found
         raise EstimationError(
             f"The equations jump with {crossing} in '{name}', and no minimum was found: collocation fits trajectories "
-            f"by slopes, which do not show what lies on the other side of a jump; {JUMP_REMEDY}."
+            f"by slopes, which do not show what lies on the other side of a jump; "
+            f"{_jump_remedy(problem.cases[0].trial.structure)}."
         )
+
+
+def _jump_remedy(structure: Structure) -> str:
+    return JUMP_REMEDY if structure.model.disturbances else UNDISTURBED_JUMP_REMEDY
 
 
 def _first_crossing(problem: EstimationProblem, theta: np.ndarray) -> tuple[str, Crossing] | None:

@@ -43,6 +43,9 @@ class FilterEffort(Effort):
 
     method: KalmanML
 
+    def evaluations(self, problem: EstimationProblem) -> int:
+        return 20 + 7 * len(problem.unknowns)
+
     def cost(self, problem: EstimationProblem) -> Cost:
         """Return the cost: Hessians by differences of gradients, twice, take most evaluations; steps make each of them
         long.
@@ -63,7 +66,7 @@ class FilterEffort(Effort):
             faster.append("the extended filter, gr.KalmanML(filter='extended'), where the model is smooth")
         if any(s.doublings > MIN_STIFF_DOUBLINGS for s in steps):
             faster.append("algebraic equations instead of der(…) for states that settle between two samples at once")
-        return usual_cost(problem, 20 + 7 * len(problem.unknowns), causes, faster)
+        return usual_cost(problem, self.evaluations(problem), causes, faster)
 
     def bytes_needed(self, question: FitRequest) -> float:
         """Return the bytes needed: records are filtered one after the other, each with derivatives by the unknowns that

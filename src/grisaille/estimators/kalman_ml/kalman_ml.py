@@ -38,7 +38,7 @@ from grisaille.estimators.kalman_ml.filter_effort import FilterEffort
 from grisaille.estimators.kalman_ml.filter_objectives import FilterLikelihood, PredictionCriterion
 from grisaille.estimators.kalman_ml.filtered_ahead import FilteredAhead
 from grisaille.estimators.kalman_ml.filtered_states import FilteredStates
-from grisaille.estimators.kalman_ml.likelihood_posing import pose_likelihood
+from grisaille.estimators.kalman_ml.likelihood_posing import case_of, pose_likelihood
 from grisaille.estimators.kalman_ml.likelihood_search import LikelihoodSearch
 from grisaille.estimators.kalman_ml.other_filter import compare_with_other_filter
 from grisaille.filtering.exact.linear_formulas import has_kinks
@@ -186,11 +186,11 @@ class KalmanML(Estimator):
 
     @property
     def states(self) -> FilteredStates:
-        return FilteredStates(self)
+        return FilteredStates(self, partial(case_of, self))
 
     @property
     def ahead(self) -> FilteredAhead:
-        return FilteredAhead(self)
+        return FilteredAhead(self, partial(case_of, self))
 
     @property
     def redraw(self) -> Redraw:

@@ -25,8 +25,11 @@ class SimulationEffort(Effort):
 
     method: OutputError
 
+    def evaluations(self, problem: EstimationProblem) -> int:
+        return 100 * len(problem.unknowns) if self.method.optimizer == "nelder-mead" else 20
+
     def cost(self, problem: EstimationProblem) -> Cost:
-        n, steps = len(problem.unknowns), [c.discretisation for c in problem.discretised_problem.cases]
+        steps = [c.discretisation for c in problem.discretised_problem.cases]
         is_implicit = any(isinstance(s, SimulationSteps) and s.scheme.is_implicit for s in steps)
         causes: list[str] = []
         faster: list[str] = []
@@ -41,4 +44,4 @@ class SimulationEffort(Effort):
             causes.append("implicit steps")
         if self.method.optimizer == "nelder-mead":
             faster.append("derivatives, gr.OutputError(optimizer='gauss-newton')")
-        return usual_cost(problem, 100 * n if self.method.optimizer == "nelder-mead" else 20, causes, faster)
+        return usual_cost(problem, self.evaluations(problem), causes, faster)

@@ -26,6 +26,7 @@ from grisaille.estimators.simulated_pem.mean_search import (
 from grisaille.estimators.simulated_pem.misfit import unexplained_errors
 from grisaille.estimators.simulated_pem.reestimates import describe_reestimates, reestimate
 from grisaille.estimators.simulated_pem.sandwich import Sandwich, ensemble_sandwich
+from grisaille.estimators.simulated_pem.skipped_features import skipped_notes, without_dead
 from grisaille.simulation.runner import Prediction
 
 ZERO_LEVEL_COST = 1e-6
@@ -87,7 +88,8 @@ def conclude(search: MeanSearch, found: SearchFinding, seconds: float) -> Estima
     told = describe_determination(
         problem.unknowns, value.theta, root, found.covariance, found.free | found.zero, None, found.unseen
     )
-    notes += [n for n in told if not any(n.startswith(f"dead: no output depends on {name};") for name in named)]
+    told = [n for n in told if not any(n.startswith(f"dead: no output depends on {name};") for name in named)]
+    notes += without_dead(told, skipped_notes(criterion, value.theta))
     if not criterion.with_variance:
         flat = criterion.problem.cases[0].trial.flat
         notes += collinear_notes(flat, problem.unknowns, found.covariance, value, found.free)

@@ -23,11 +23,18 @@ class EnsembleEffort(Effort):
 
     method: SimulatedPEM
 
+    def evaluations(self, problem: EstimationProblem) -> int:
+        """Return the number of ensembles: Gauss–Newton takes a dozen, and as many for the errors."""
+        usual = {"grid": self.method.points, "gauss-newton": 25}
+        return usual.get(self.method.search, 25 * len(problem.unknowns))
+
     def cost(self, problem: EstimationProblem) -> Cost:
-        """Return the cost: Gauss–Newton takes a dozen ensembles, and as many for the errors."""
+        return self.early_cost(problem)
+
+    def early_cost(self, problem: EstimationProblem) -> Cost:
+        """Return the cost, of which the number of realizations is known at once."""
         causes = [f"{FIRST if self.method.realizations == 'auto' else self.method.realizations} realizations"]
         faster: list[str] = []
         if self.method.realizations != "auto" and self.method.realizations > FIRST_REALIZATIONS:
             faster.append(f"fewer realizations for a first look, gr.SimulatedPEM(realizations={FIRST_REALIZATIONS})")
-        usual = {"grid": self.method.points, "gauss-newton": 25}.get(self.method.search, 25 * len(problem.unknowns))
-        return usual_cost(problem, usual, causes, faster)
+        return usual_cost(problem, self.evaluations(problem), causes, faster)

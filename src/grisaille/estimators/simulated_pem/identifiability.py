@@ -27,6 +27,7 @@ from grisaille.estimation.uncertainty import correlation_of
 from grisaille.estimators.simulated_pem.mean_criterion import MeanCriterion, MeanValue
 from grisaille.estimators.simulated_pem.mean_problem import disturbance_parameters
 from grisaille.estimators.simulated_pem.sandwich import slope_weights
+from grisaille.estimators.simulated_pem.skipped_features import skipped_notes
 from grisaille.model.flat import FlatModel
 from grisaille.simulation.ensembles.moment_projection import ProjectionForm
 
@@ -56,7 +57,7 @@ def refuse_unmoved_means(criterion: MeanCriterion, theta: np.ndarray) -> list[st
     names = [u.name for u in criterion.problem.unknowns]
     unmoved = [names[k] for k in suspects if not moved[k] > SIGNIFICANT]
     if unmoved:
-        _refuse(unmoved, 2 * half)
+        _refuse(unmoved, 2 * half, skipped_notes(criterion, theta))
     return [
         f"the mean hardly depends on {names[k]} at the guess: the Monte Carlo error of its sensitivity is "
         f"{100 * share:.0f} % with {M} realizations; give more of them."
@@ -64,9 +65,15 @@ def refuse_unmoved_means(criterion: MeanCriterion, theta: np.ndarray) -> list[st
     ]
 
 
-def _refuse(unmoved: Sequence[str], realizations: int) -> None:
+def _refuse(unmoved: Sequence[str], realizations: int, skipped: Sequence[str]) -> None:
     names = ", ".join(f"'{n}'" for n in unmoved)
     several = len(unmoved) > 1
+    if skipped:
+        raise EstimationError(
+            f"The mean of the outputs does not depend on {names} beyond its Monte Carlo error ({realizations} "
+            f"realizations) with these steps. In{skipped[0].removeprefix('discretisation: in')} Give "
+            f"gr.SimulatedPEM(step=…), or make it wider."
+        )
     raise EstimationError(
         f"The mean of the outputs does not depend on {names} beyond its Monte Carlo error ({realizations} "
         f"realizations), although single realizations do: {'they are' if several else 'it is'} not identifiable from "

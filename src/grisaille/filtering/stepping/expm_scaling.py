@@ -79,7 +79,8 @@ def _jacobians(filter: Passes, t: Floats, x: Floats, z: Floats, u: Floats, q: Fl
 
     def make() -> FlatEvaluation:
         closed = AlgebraicModel(filter.model, filter.newton)
-        one = ca.Function("A", closed.symbols, [ca.densify(closed.rates(*closed.symbols)[1])])
+        t, *others = closed.symbols
+        one = ca.Function("A", closed.symbols, [ca.densify(closed.rates(t, 0, *others)[1])])
         return flat_over_points(one, count, [4])
 
     function = filter.model.cached_value(("Jacobians of the drift", filter.newton, count), make)

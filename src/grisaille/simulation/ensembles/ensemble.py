@@ -38,9 +38,7 @@ from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions, che
 from grisaille.simulation.ensembles.ensemble_setup import make_setup
 from grisaille.simulation.ensembles.graphics_engine import GraphicsEngine, on_graphics, run_together
 from grisaille.simulation.ensembles.grid import EnsembleTimes
-from grisaille.simulation.ensembles.pilot_runs import (
-    Pilot,
-)
+from grisaille.simulation.ensembles.pilot_runs import Pilot
 from grisaille.simulation.ensembles.reducers import REALIZATIONS_PER_BLOCK, RealizationBlock, Statistic, make_reducers
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
 from grisaille.simulation.ensembles.task_engine import EngineMaker, TaskEngine

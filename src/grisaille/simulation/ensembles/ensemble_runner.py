@@ -24,6 +24,7 @@ from grisaille.simulation.ensembles.ensemble_methods import AUTO
 from grisaille.simulation.ensembles.ensemble_options import EnsembleOptions
 from grisaille.simulation.ensembles.moment_projection import MomentProjection, ProjectionForm, RecordNoise, SlopeEnergy
 from grisaille.simulation.ensembles.pairs import covariances, pair_names, with_sums
+from grisaille.simulation.ensembles.passed_features import describe_skipped
 from grisaille.simulation.ensembles.reducers import REALIZATIONS_PER_BLOCK, Statistic
 from grisaille.simulation.ensembles.rough_signals import without_rough_signals
 from grisaille.structure.reduction import Structure
@@ -190,6 +191,14 @@ class EnsembleRunner:
         """Return grid, steps and scheme that suit these values, as far as they are not fixed yet."""
         posed = self._at(theta, False)
         return discretise(posed, self.options, self._disturbances_of(posed))
+
+    def skipped(self, theta: np.ndarray) -> str:
+        """Return what the steps pass without meeting it, in words; empty where they meet everything."""
+        try:
+            posed = self._at(theta, False)
+            return describe_skipped(posed, self.options, self._disturbances_of(posed))
+        except GrisailleError:
+            return ""
 
     def on(self, grid: EnsembleGrid) -> EnsembleRunner:
         """Return the same with grid and steps fixed."""

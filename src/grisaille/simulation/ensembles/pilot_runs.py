@@ -72,15 +72,20 @@ def choose_substeps(
 
 def say_passed(passed: SkippedFeature, substeps: int, setting: EnsembleSetup, model: FlatModel) -> str:
     """Warn of a bump that steps skip, and return the note on it."""
-    h = float(np.diff(setting.grid.points).max()) / substeps
-    sentence = (
-        f"steps of {h:.3g} pass what changes with the states for {passed.width:.2g} only, near t = {passed.time:.5g}, "
-        f"where {passed.text} is zero: it is missed, or met by chance"
-    )
+    sentence = describe_passed(passed, substeps, setting)
     warnings.warn(
         f"{model.name}: {sentence}. Give a step= that is shorter, or make it wider.", UserWarning, stacklevel=6
     )
     return sentence
+
+
+def describe_passed(passed: SkippedFeature, substeps: int, setting: EnsembleSetup) -> str:
+    """Return the note on a bump that steps skip."""
+    h = float(np.diff(setting.grid.points).max()) / substeps
+    return (
+        f"steps of {h:.3g} pass what changes with the states for {passed.width:.2g} only, near t = {passed.time:.5g}, "
+        f"where {passed.text} is zero: it is missed, or met by chance"
+    )
 
 
 def slopes_differ(

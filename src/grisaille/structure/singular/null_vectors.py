@@ -23,7 +23,13 @@ from grisaille.model.expression import Constant
 from grisaille.structure.equations import Equations
 from grisaille.structure.singular.cancellation import SIZE_FACTORS, random_point
 from grisaille.structure.singular.refined_rank import RankDecision, refine_rank
-from grisaille.structure.singular.scaling import balanced, is_clearly_regular, is_regular, rank
+from grisaille.structure.singular.scaling import (
+    NUMBERS_TOLERANCE,
+    balanced,
+    is_clearly_regular,
+    is_regular,
+    rank,
+)
 from grisaille.structure.switching_pieces import SwitchingPiece, separate_relations
 
 if TYPE_CHECKING:
@@ -134,6 +140,8 @@ class SampledJacobian:
             return False
         if any(is_regular(value) for value in self.blocks(rows, columns)):
             return False
+        if self.matrix[list(rows), list(columns)].is_constant():
+            return not is_regular(self.block(0, rows, columns), NUMBERS_TOLERANCE)
         others = (*self._switched(rows, columns), *self._sized(rows, columns))
         if any(np.isfinite(value).all() and is_regular(value) for value in others):
             return False

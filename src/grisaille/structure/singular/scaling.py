@@ -29,6 +29,9 @@ MAX_EQUILIBRATIONS = 20
 """Passes of Ruiz's scaling; each halves the logarithm of what is left."""
 RANK_TOLERANCE = 1e-9
 """Relative to the largest singular value of the scaled matrix; rounding is 1e-15, generic blocks lie above 1e-4."""
+NUMBERS_TOLERANCE = 1e-13
+"""The same for matrices of numbers, in which nothing is rounded but sums of a few terms: nodes that weak conductances
+tie to others, ten powers of ten below those among them, are tied."""
 
 CLEAR_CONDITION_SHARE = 1e-2
 """Part of the condition number at which a rank is lost, up to which an estimate of it leaves no doubt."""
@@ -86,20 +89,20 @@ def balanced(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return scaled, rows * more
 
 
-def rank(matrix: np.ndarray) -> int:
+def rank(matrix: np.ndarray, tolerance: float = RANK_TOLERANCE) -> int:
     """Return how many rows are independent, in the scaling that shows most of them."""
     if not matrix.size:
         return 0
     most = min(matrix.shape)
-    found = _rank(equilibrated(matrix)[0])
-    return found if found == most or not np.any(matrix) else max(found, _rank(balanced(matrix)[0]))
+    found = _rank(equilibrated(matrix)[0], tolerance)
+    return found if found == most or not np.any(matrix) else max(found, _rank(balanced(matrix)[0], tolerance))
 
 
-def is_regular(matrix: np.ndarray) -> bool:
+def is_regular(matrix: np.ndarray, tolerance: float = RANK_TOLERANCE) -> bool:
     """Return whether all rows of a square matrix are independent."""
     if matrix.shape == (1, 1):
         return bool(matrix[0, 0] != 0)
-    return rank(matrix) == len(matrix)
+    return rank(matrix, tolerance) == len(matrix)
 
 
 def is_clearly_regular(matrix: csc_array) -> bool:
@@ -140,9 +143,9 @@ def _norm_of_inverse(factors: SuperLU, n: int, forth: str, back: str) -> float:
     return most if np.isfinite(most) else np.inf
 
 
-def _rank(matrix: np.ndarray) -> int:
+def _rank(matrix: np.ndarray, tolerance: float) -> int:
     singular = np.linalg.svd(matrix, compute_uv=False)
-    return int(np.sum(singular > RANK_TOLERANCE * max(singular[0], 1e-300)))
+    return int(np.sum(singular > tolerance * max(singular[0], 1e-300)))
 
 
 def _balance(present: np.ndarray, logarithms: np.ndarray) -> np.ndarray:

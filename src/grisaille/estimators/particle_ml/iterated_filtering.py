@@ -1,0 +1,125 @@
+"""Iterated filtering: unknowns that walk with the particles, in steps that shrink from pass to pass.
+
+Each particle has values of its own, which take a random step at every sample and are drawn again with the states; what
+survives lies where the likelihood is large. It needs no derivatives and no start near the maximum. Starts of states
+walk at the first instant alone. Reference: E. L. Ionides, D. Nguyen, Y. Atchadé, S. Stoev, A. A. King, Proc. Natl.
+Acad. Sci. 112 (2015) 719.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from grisaille.bound_experiment.unknown import Unknown
+from grisaille.compilation.particles import CHARTS, Walk
+from grisaille.errors import EstimationError
+from grisaille.estimation.likelihood import own_theta_and_steps
+from grisaille.estimators.particle_ml.particle_problem import ParticleProblem
+from grisaille.optimization.journal import SearchJournal
+from grisaille.optimization.scaled import Scaled
+
+
+@dataclass(frozen=True)
+class Cooling:
+    """How steps shrink: by ``factor`` over fifty passes, within a pass sample by sample.
+
+    deviation : of a step in coordinates of the search, at the beginning
+    """
+
+    passes: int = 40
+    deviation: float = 0.02
+    factor: float = 0.5
+
+    def at(self, progress: np.ndarray) -> np.ndarray:
+        """Return deviations after so many passes."""
+        return np.asarray(self.deviation * self.factor ** (progress / 50.0))
+
+
+class IteratedFiltering(Scaled):
+    """Passes over all experiments of a problem."""
+
+    def __init__(self, problem: ParticleProblem, cooling: Cooling, journal: SearchJournal) -> None:
+        self.problem, self.unknowns, self.cooling, self.journal = problem, problem.unknowns, cooling, journal
+        charts = [_chart(u) for u in self.unknowns]
+        self.charts = np.array([CHARTS.index(c) for c in charts])
+
+    def run(self, theta: np.ndarray, seed: int) -> np.ndarray:
+        """Return θ after all passes."""
+        particles = self._particles()
+        swarm = np.repeat(self._inward(theta)[None], particles, axis=0)
+        for k in range(self.cooling.passes):
+            for case in self.problem.discretised_problem.cases:
+                swarm = self._pass(case, swarm, k, seed + 104_729 * (k + 1))
+            self.journal.add()
+            self.journal.reach(self._outward(swarm.mean(axis=0)))
+        return self._outward(swarm.mean(axis=0))
+
+    def _particles(self) -> int:
+        steps = self.problem.discretised_problem.cases[0].discretisation
+        return int(2 * -(-getattr(steps, "particles", 1000) // 2))
+
+    def _pass(self, case: object, swarm: np.ndarray, number: int, seed: int) -> np.ndarray:
+        from grisaille.estimation.experiment_terms import ExperimentTerm
+
+        assert isinstance(case, ExperimentTerm)
+        mine = list(case.unknowns)
+        theta = self._outward(swarm.mean(axis=0))
+        own, steps = own_theta_and_steps(case, theta)
+        runner = case.runner
+        point = runner.trial.at(own, runner.form)
+        N, n = len(runner.trial.times), len(mine)
+        progress = number + np.arange(N + 1) / (N + 1)
+        deviations = np.repeat(self.cooling.at(progress)[:, None], n, axis=1)
+        is_start = np.array([self.unknowns[k].kind == "start" for k in mine])
+        deviations[1:, is_start] = 0.0
+        deviations *= self._sizes[mine]
+        size = runner.particle_filter(steps, own, seed).formulas.s.numel()
+        dstart = np.zeros((n, int(size)))
+        sx, sz = point.dstart.sx, point.dstart.sz
+        dstart[:, : sx.shape[1]] = sx
+        dstart[:, runner.filter.model.n : runner.filter.model.n + sz.shape[1]] = sz
+        walk = Walk(
+            swarm[:, mine], deviations, self.charts[mine],
+            np.array([(self.unknowns[k].lower, self.unknowns[k].upper) for k in mine]), own, point.dq, dstart,
+        )  # fmt: skip
+        answer = runner.walked(own, steps, seed, walk)
+        if answer.failed != -1:
+            raise EstimationError(f"experiment '{case.name}': {runner._reason(answer.failed)}")
+        assert answer.coordinates is not None
+        moved = swarm.copy()
+        moved[:, mine] = answer.coordinates
+        return moved
+
+    @property
+    def _sizes(self) -> np.ndarray:
+        """Of steps in walking coordinates: one for logarithms, the unknown's size for values."""
+        return np.array([u.size if _chart(u) == "identity" else 1.0 for u in self.unknowns])
+
+    def _inward(self, theta: np.ndarray) -> np.ndarray:
+        return np.array([_inward(u, v) for u, v in zip(self.unknowns, theta, strict=True)])
+
+    def _outward(self, walking: np.ndarray) -> np.ndarray:
+        found = [_outward(u, v) for u, v in zip(self.unknowns, walking, strict=True)]
+        return np.asarray(np.clip(found, *self.bounds))
+
+
+def _chart(u: Unknown) -> str:
+    if np.isfinite(u.lower) and np.isfinite(u.upper) and u.lower < u.guess < u.upper and not u.logarithmic:
+        return "logistic" if u.guess != 0 or u.lower < 0 else "identity"
+    return "exponential" if u.logarithmic else "identity"
+
+
+def _inward(u: Unknown, value: float) -> float:
+    kind = _chart(u)
+    if kind == "exponential":
+        return float(np.log(value))
+    return float(np.log((value - u.lower) / (u.upper - value))) if kind == "logistic" else value
+
+
+def _outward(u: Unknown, walking: float) -> float:
+    kind = _chart(u)
+    if kind == "exponential":
+        return float(np.exp(walking))
+    return float(u.lower + (u.upper - u.lower) / (1 + np.exp(-walking))) if kind == "logistic" else walking
