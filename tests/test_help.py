@@ -12,7 +12,7 @@ import pytest
 
 import grisaille as gr
 from grisaille.assessment import CostSurface, Diagnosis, Profile, Sensitivity
-from grisaille.posteriors.prior_predictive import PriorPredictive
+from grisaille.posteriors import PriorPredictive
 from grisaille.problem import Problem
 from grisaille.results import (
     Bootstrap,

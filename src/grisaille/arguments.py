@@ -116,7 +116,7 @@ BY_ANNOTATION: dict[str, Kind] = {
     "Iterable[str]": NAMES,
     "str | Iterable[str]": NAMES,
     "Iterable[object]": NAMES,
-    "Iterable[Any]": NAMES,
+    "Iterable[str | Expression]": NAMES,
     "str | Iterable[str] | Mapping[str, float]": NAMES | VALUES,
     "Mapping[str, float]": VALUES,
     "Mapping[str, float] | Fitted": VALUES | FIT,

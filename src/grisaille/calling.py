@@ -22,7 +22,9 @@ C = TypeVar("C", bound=type)
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function, with an ``ArgumentError`` where it is called with arguments that it does not have or take."""
+    """Return the function, with an ``ArgumentError`` where it is called with arguments that it does not have or
+    take.
+    """
     who = function.__qualname__.removesuffix(".__init__")
     annotations = annotations_of(function)
     names, kinds = list(annotations), kinds_of(who, annotations)

@@ -7,7 +7,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der
-from grisaille.experiment.rounded_switches import without_rounded_changes
+from grisaille.experiment import without_rounded_changes
 
 GRID = np.linspace(0.0, 10.0, 2001)
 

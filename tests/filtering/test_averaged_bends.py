@@ -6,7 +6,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.filtering.averaged_bends import positive_part, share_above
+from grisaille.filtering import positive_part, share_above
 
 N, STEP = 60, 0.2
 TIMES = STEP * np.arange(N)

@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 
 import grisaille as gr
-from grisaille.estimation.fitted import Fitted
-from grisaille.posteriors import chain_runs
-from grisaille.posteriors.target import PosteriorTarget
-from grisaille.results.sampled import Posterior
+from grisaille.estimation import Fitted
+from grisaille.posteriors import PosteriorTarget, chain_runs
+from grisaille.results import Posterior
 
 U = np.linspace(0.0, 2.0, 10)
 

@@ -8,11 +8,19 @@ import numpy as np
 import pytest
 from posteriors.densities import BEND, Known, banana, funnel, normal
 
-from grisaille.posteriors.chain import Block, Chain, SamplingOptions, advance, begin_chain
-from grisaille.posteriors.convergence import convergence_of, mcse_of_mean
-from grisaille.posteriors.laplace import metric_of_curvature
-from grisaille.posteriors.metric import Metric
-from grisaille.posteriors.warm_up import learned_covariance, window_ends
+from grisaille.posteriors import (
+    Block,
+    Chain,
+    Metric,
+    SamplingOptions,
+    advance,
+    begin_chain,
+    convergence_of,
+    learned_covariance,
+    mcse_of_mean,
+    metric_of_curvature,
+    window_ends,
+)
 
 OPTIONS = SamplingOptions(800, 400)
 

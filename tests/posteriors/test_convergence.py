@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from grisaille.posteriors.convergence import convergence_of, effective_size
+from grisaille.posteriors import convergence_of, effective_size
 
 
 def autoregression(phi: float, draws: int = 4000, seed: int = 0) -> np.ndarray:

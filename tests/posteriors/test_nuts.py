@@ -7,9 +7,7 @@ import pytest
 from posteriors.densities import Known, banana, banana_draws, funnel, funnel_draws, normal
 from scipy.stats import kstest, norm
 
-from grisaille.posteriors import nuts
-from grisaille.posteriors.kernel import Point
-from grisaille.posteriors.nuts import transition
+from grisaille.posteriors import Point, nuts, transition
 
 
 def point(target: Known, z: np.ndarray) -> Point:

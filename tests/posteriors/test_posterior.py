@@ -18,12 +18,9 @@ from scipy.stats import truncnorm
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimation.fitted import Fitted
-from grisaille.posteriors.convergence import mcse_of_mean
-from grisaille.posteriors.judgement import trajectory_notes
-from grisaille.posteriors.posterior_draws import PosteriorDraws
-from grisaille.posteriors.sampling import find_metric, posterior_task
-from grisaille.results.sampled import Posterior
+from grisaille.estimation import Fitted
+from grisaille.posteriors import PosteriorDraws, find_metric, mcse_of_mean, posterior_task, trajectory_notes
+from grisaille.results import Posterior
 
 RNG = np.random.default_rng(3)
 U = np.linspace(0.0, 2.0, 12)

@@ -8,8 +8,7 @@ import pytest
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure.elimination_growth import MAX_FACTORS, Elimination, eliminate
-from grisaille.structure.structure_cache import structure_of
+from grisaille.structure import MAX_FACTORS, Elimination, eliminate, structure_of
 
 
 def chain(length: int, factor: float) -> Elimination:

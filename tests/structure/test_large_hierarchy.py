@@ -10,15 +10,17 @@ from scipy.sparse import csc_array, csr_array, eye_array, vstack
 
 import grisaille as gr
 from grisaille import der
-from grisaille.structure import explicit_elimination, tearing
-from grisaille.structure.parameters import evaluate_parameters
-from grisaille.structure.singular.scaling import is_clearly_regular, is_regular
-from grisaille.structure.starts import large_hierarchy, problem as start_problem
-from grisaille.structure.starts.hierarchy import solve_levels
-from grisaille.structure.starts.initialization import ConsistentStart, Initializer
-from grisaille.structure.starts.large_hierarchy import least_squares, solve_large_levels
-from grisaille.structure.structure_cache import structure_of
-from grisaille.structure.tearing import tear
+from grisaille.structure import evaluate_parameters, explicit_elimination, structure_of, tear, tearing
+from grisaille.structure.singular import is_clearly_regular, is_regular
+from grisaille.structure.starts import (
+    ConsistentStart,
+    Initializer,
+    large_hierarchy,
+    least_squares,
+    problem as start_problem,
+    solve_large_levels,
+    solve_levels,
+)
 
 
 def chain(random: np.random.Generator, n: int, demands: int, redundant: bool) -> list[tuple[csr_array, np.ndarray]]:

@@ -6,7 +6,7 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der
-from grisaille.estimators.fitting import build_problem
+from grisaille.estimators import build_problem
 
 TIMES = np.concatenate([[0.0], np.cumsum(np.tile([0.3, 0.5, 0.2], 4))])
 

@@ -45,7 +45,7 @@ class CorrelatedPair:
 
     @property
     def words(self) -> str:
-        """Which, how much and when."""
+        """Return which, how much and when."""
         when = "at the same instants" if self.lag == 0 else f"{abs(self.lag)} sample{'s' * (abs(self.lag) > 1)} apart"
         return f"{self.first} and {self.second}: correlation {self.correlation:+.2f} {when}"
 
@@ -61,7 +61,7 @@ class OutputCorrelations:
 
     @property
     def worst(self) -> CorrelatedPair:
-        """The pair with the largest correlation."""
+        """Return the pair with the largest correlation."""
         return min(self.pairs, key=lambda pair: pair.p)
 
 

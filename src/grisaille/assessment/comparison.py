@@ -49,7 +49,7 @@ class ComparedFits:
 
     @property
     def best(self) -> str | None:
-        """The label of the least AIC; None where AIC cannot be compared."""
+        """Return the label of the least AIC; None where AIC cannot be compared."""
         aic = self.table["delta_aic"]
         return None if aic.isna().all() else str(aic.idxmin())
 

@@ -66,7 +66,9 @@ class Curve:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row per knot: the value, its standard error, the band, and the share of the data in its information."""
+        """Return a row per knot: the value, its standard error, the band, and the share of the data in its
+        information.
+        """
         grids = [knots[:n] for knots, n in zip(self.source.knots, self.source.shape, strict=True)]
         mesh = [g.ravel() for g in np.meshgrid(*grids, indexing="ij")]
         columns = ["knot"] if len(grids) == 1 else ["first knot", "second knot"]

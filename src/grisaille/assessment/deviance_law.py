@@ -36,7 +36,7 @@ class DevianceLaw:
 
     @property
     def bends(self) -> bool:
-        """Whether the statistic is another function of the deviance than itself."""
+        """Return whether the statistic is another function of the deviance than itself."""
         return bool(np.isfinite(self.freedom) and not np.isnan(self.factor))
 
     def statistic(self, deviance: float) -> float:
@@ -76,7 +76,7 @@ class DevianceLaw:
 
     @property
     def said(self) -> str:
-        """Which law it is, in words."""
+        """Return which law it is, in words."""
         return "" if not np.isfinite(self.freedom) else f", F with {self.freedom:.4g} of the residuals"
 
 

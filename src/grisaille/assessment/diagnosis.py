@@ -117,17 +117,19 @@ class Diagnosis:
 
     @property
     def tested(self) -> tuple[ResidualVerdict, ...]:
-        """The verdicts that have a p value."""
+        """Return the verdicts that have a p value."""
         return tuple(v for v in self.verdicts if np.isfinite(v.p))
 
     @property
     def unhealthy_together(self) -> tuple[ResidualVerdict, ...]:
-        """The tests that are unhealthy at ``level`` for all tests together (Bonferroni), as ``print(fit)`` counts."""
+        """Return the tests that are unhealthy at ``level`` for all tests together (Bonferroni), as ``print(fit)``
+        counts.
+        """
         return _unhealthy_together(self.tested, self.level)
 
     @property
     def together(self) -> str:
-        """How many tests are unhealthy at ``level`` for all tests together, in words."""
+        """Return how many tests are unhealthy at ``level`` for all tests together, in words."""
         bad, made = len(self.unhealthy_together), len(self.tested)
         if not made:
             return "nothing was tested"
@@ -140,7 +142,7 @@ class Diagnosis:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per test."""
+        """Return one row per test."""
         import pandas as pd
 
         return pd.DataFrame([vars(v) for v in self.verdicts])

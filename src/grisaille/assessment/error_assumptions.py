@@ -74,7 +74,9 @@ class _Series:
 
     @property
     def counts(self) -> bool:
-        """Whether errors come from these residuals: not from rounding, nor from a declared noise far above them."""
+        """Return whether errors come from these residuals: not from rounding, nor from a declared noise far above
+        them.
+        """
         size = float(np.sqrt(np.mean(self.r**2)))
         return size > (TINY if self.known else 0.0) and self.relative > ROUNDING
 

@@ -177,7 +177,7 @@ class Periodogram:
 
     @property
     def uniform(self) -> np.ndarray:
-        """The straight line of white noise."""
+        """Return the straight line of white noise."""
         return np.arange(1, len(self.cumulated) + 1) / max(len(self.cumulated), 1)
 
     @property

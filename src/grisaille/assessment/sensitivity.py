@@ -64,7 +64,7 @@ class Sensitivity:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The most influential first."""
+        """Return the most influential first."""
         return tuple(map(str, self.table.index))
 
     def plot(self, parameters: Iterable[str] | None = None, *, ax: Canvas | None = None) -> Figure:
@@ -90,7 +90,7 @@ class Sensitivity:
 
     @property
     def pairs(self) -> pd.DataFrame:
-        """The index of every two parameters."""
+        """Return the index of every two parameters."""
         import pandas as pd
 
         names = self._alive()

@@ -208,7 +208,7 @@ class BoundExperiment:
 
     @property
     def structure(self) -> Structure:
-        """The equations as they were first needed."""
+        """Return the equations as they were first needed."""
         return self.form().structure
 
     def signals(self, form: SystemForm, p: Floats) -> FormSignals:
@@ -243,19 +243,19 @@ class BoundExperiment:
 
     @cached_property
     def conditions(self) -> list[PointConditions]:
-        """Where the record is, for what has to be examined along it before anything is minimised."""
+        """Return where the record is, for what has to be examined along it before anything is minimised."""
         from grisaille.bound_experiment.examined_conditions import conditions_of
 
         return conditions_of(self.structure, self.times, self.inputs, self.hold, self.demands)
 
     @property
     def reach(self) -> NDArray[np.bool_]:
-        """Which entries of q depend on each entry of θ, through formulas too: (len(θ), len(q))."""
+        """Return which entries of q depend on each entry of θ, through formulas too: (len(θ), len(q))."""
         return self.encoding.reach
 
     @cached_property
     def given(self) -> Floats:
-        """The given numbers (constants and fixed starts) in the order of the encoding."""
+        """Return the given numbers (constants and fixed starts) in the order of the encoding."""
         return np.array([float(v) for v in (*self.constants.values(), *self.demands.values())])
 
     def _quantities(self, theta: Floats) -> tuple[Floats, Floats]:

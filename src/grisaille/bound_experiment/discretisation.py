@@ -42,7 +42,7 @@ class Discretisation:
 
     @property
     def data(self) -> dict[str, Plain]:
-        """Its content, from which ``of`` makes an equal one."""
+        """Return its content, from which ``of`` makes an equal one."""
         return {KIND: self.saved_as, **{f.name: _plain(getattr(self, f.name)) for f in fields(self)}}
 
     @staticmethod

@@ -106,14 +106,14 @@ class ExperimentPoint:
 
     @cached_property
     def start(self) -> ConsistentStart:
-        """The consistent start; raises ``StructureError`` where there is none."""
+        """Return the consistent start; raises ``StructureError`` where there is none."""
         if self._read is not None:
             return ConsistentStart(self._read[0], np.zeros(0), 0.0, {})
         return self.form.start.get(self._decides, self._solve)
 
     @property
     def _decides(self) -> tuple[object, ...]:
-        """What the consistent start depends on, bit by bit."""
+        """Return what the consistent start depends on, bit by bit."""
         return self.p[self._needed].tobytes(), self.u.tobytes(), tuple(self.demands.items())
 
     @property
@@ -165,7 +165,7 @@ class ExperimentPoint:
 
     @property
     def has_moving_jumps(self) -> bool:
-        """Whether anything jumps at an instant that may depend on θ."""
+        """Return whether anything jumps at an instant that may depend on θ."""
         structure = self.structure
         return bool(len(self.dq) and (structure.system.has.switches or structure.jumps.conditions_of_inputs))
 

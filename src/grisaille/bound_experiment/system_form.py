@@ -90,7 +90,7 @@ class SystemForm:
 
     @cached_property
     def standing(self) -> SystemForm:
-        """The form for steps that do not follow moving breaks; itself where there are none."""
+        """Return the form for steps that do not follow moving breaks; itself where there are none."""
         moving = self.structure.system.moving
         if moving is None or not moving.follows:
             return self

@@ -55,7 +55,7 @@ class Encoding:
 
     @cached_property
     def reach(self) -> NDArray[np.bool_]:
-        """Which entries of q depend on each entry of θ, through formulas too: (len(θ), len(q))."""
+        """Return which entries of q depend on each entry of θ, through formulas too: (len(θ), len(q))."""
         return np.array(ca.DM(ca.jacobian_sparsity(self.q, self.symbols.theta)).full(), dtype=bool).T
 
     def reader(self, initializer: Initializer) -> ExplicitStart | None:

@@ -46,7 +46,7 @@ class Unknown:
 
     @property
     def size(self) -> float:
-        """A typical magnitude, for scaling: the guess, unless it is zero or less than what the data leave open.
+        """Return a typical magnitude, for scaling: the guess, unless it is zero or less than what the data leave open.
 
         Then curvature and bounds tell it; one where nothing does.
         """
@@ -77,7 +77,7 @@ class Unknown:
 
     @property
     def local_name(self) -> str:
-        """What it is called inside its experiment: ``"k"``, ``"scale(w)"``, ``"noise(y)"``, ``"start(x)"``."""
+        """Return what it is called inside its experiment: ``"k"``, ``"scale(w)"``, ``"noise(y)"``, ``"start(x)"``."""
         return self.target if self.kind == "parameter" else f"{self.kind}({self.target})"
 
     def applies_to(self, experiment: str) -> bool:

@@ -140,7 +140,7 @@ class ArrowQuadratic(ReducedCriterion):
 
     @cached_property
     def by_gauss(self) -> ArrowQuadratic:
-        """The same with Gauss and Newton's curvature."""
+        """Return the same with Gauss and Newton's curvature."""
         return self.task.linearised(self.xi, self.betas) if self.exact else self
 
     @property

@@ -30,7 +30,7 @@ class CollocationPoints:
         return lower, (i - j)[lower], j[lower]
 
     def add_to_band(self, band: Floats, blocks: Floats) -> None:
-        """Adds symmetric blocks (groups, m, m)."""
+        """Add symmetric blocks (groups, m, m)."""
         lower, distance, column = self.offsets
         band += np.bincount(distance * band.shape[1] + column, blocks[lower], band.size).reshape(band.shape)
 

@@ -46,7 +46,7 @@ class SplineMesh:
 
     @cached_property
     def places(self) -> tuple[Integers, ...]:
-        """The indices in β of the coefficients of each state."""
+        """Return the indices in β of the coefficients of each state."""
         where = np.concatenate([s.averages for s in self.splines])
         state = np.concatenate([np.full(s.count, i) for i, s in enumerate(self.splines)])
         order = np.lexsort((state, where))

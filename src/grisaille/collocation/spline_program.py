@@ -305,7 +305,7 @@ def _applied(U: Floats, r: Floats) -> Floats:
 
 
 def _add_start(band: Floats, places: Integers, precision: Floats) -> None:
-    """Adds a symmetric block at a few coefficients."""
+    """Add a symmetric block at a few coefficients."""
     for a, i in enumerate(places):
         for b, j in enumerate(places):
             if i >= j:

@@ -43,7 +43,7 @@ class Spline:
 
     @cached_property
     def averages(self) -> Floats:
-        """Where each coefficient acts: the mean of the knots inside its support (Greville's abscissae)."""
+        """Return where each coefficient acts: the mean of the knots inside its support (Greville's abscissae)."""
         windows = np.lib.stride_tricks.sliding_window_view(self.knots[1:-1], self.order - 1)
         return np.asarray(windows.mean(axis=1))
 

@@ -42,7 +42,7 @@ class SearchPoint(Protocol):
 
     @property
     def cost(self) -> float:
-        """What is minimised: the objective and, where noise depends on trajectories, its log-determinant."""
+        """Return what is minimised: the objective and, where noise depends on trajectories, its log-determinant."""
         ...
 
     @property
@@ -52,7 +52,7 @@ class SearchPoint(Protocol):
 
     @property
     def residual(self) -> float:
-        """The largest."""
+        """Return the largest."""
         ...
 
 

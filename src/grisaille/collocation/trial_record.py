@@ -104,7 +104,7 @@ class CollocationRecord(TrialReader):
 
     @cached_property
     def noise_follows(self) -> bool:
-        """Whether formulas of measurement noise contain states."""
+        """Return whether formulas of measurement noise contain states."""
         return bool(ca.depends_on(ca.densify(self.stochastic.variance), self.stochastic.X))
 
     @property

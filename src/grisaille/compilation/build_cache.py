@@ -69,7 +69,7 @@ def cache_contents() -> BuildCacheContents:
 
 
 def clear() -> BuildCacheContents:
-    """Removes every compiled library and object, every flattened text and all sources; returns what was there."""
+    """Remove every compiled library and object, every flattened text and all sources; returns what was there."""
     before = cache_contents()
     for entry in [*_entries(before.folder), *_unfinished(before.folder), *before.folder.glob(f"{LOCK}*")]:
         _discard(entry)
@@ -122,7 +122,7 @@ def sources_folder(what: str) -> Path:
 
 
 def keep_sources(what: str, files: Mapping[str, str]) -> Path:
-    """Writes the sources of a build into a folder of their own; they are read by debuggers and never by us."""
+    """Write the sources of a build into a folder of their own; they are read by debuggers and never by us."""
     place = sources_folder(what)
     if place.is_symlink():
         raise CompilationError(f"GRISAILLE_DEBUG: {place} is a link, and sources stay in the cache folder. Remove it.")

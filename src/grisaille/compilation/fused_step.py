@@ -50,7 +50,7 @@ class FusedStep:
 
     @cached_property
     def library(self) -> SharedLibrary:
-        """The C file built, or taken from the cache."""
+        """Return the C file built, or taken from the cache."""
         instructions = sum(f.n_instructions() for f in (self.once, self.step, self.observe))
         library = build_library(self.source, instructions, often=True)
         library.check_size("gr_batch_size", BatchStructure)
@@ -58,7 +58,7 @@ class FusedStep:
 
     @cached_property
     def source(self) -> str:
-        """The C file."""
+        """Return the C file."""
         return c_source(self.formula, self.once, self.step, self.observe, self.ns, self.layout)
 
     @property

@@ -70,7 +70,7 @@ class ImplicitAsStates:
 
     @cached_property
     def system(self) -> System:
-        """The reduced system with the states X, without implicit unknowns."""
+        """Return the reduced system with the states X, without implicit unknowns."""
         s = self.original
         z, _ = self.begin(s.t, s.x, s.z, s.u, s.p)
         observed = ca.Function("o", [s.t, s.x, s.z, s.u, s.p], [s.observed])(s.t, s.x, z, s.u, s.p)

@@ -80,7 +80,7 @@ class Integrators:
         return self._built[scheme.program]
 
     def count(self, scheme: Scheme, steps: int, directions: int) -> None:
-        """Adds what a run has taken; where steps have become many, the next slice runs with the quicker build."""
+        """Add what a run has taken; where steps have become many, the next slice runs with the quicker build."""
         if self.whole is None or self._steps.get(scheme.program, 0) >= self.many:
             return
         with self._lock_of(scheme):

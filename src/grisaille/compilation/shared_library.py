@@ -164,7 +164,7 @@ class CSource:
 
     @property
     def once(self) -> bool:
-        """Whether it is built once for all models."""
+        """Return whether it is built once for all models."""
         return self.instructions == 0 and not self.shared
 
     @property

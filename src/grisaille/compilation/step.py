@@ -57,7 +57,7 @@ class StepFormula:
 
     @cached_property
     def content(self) -> str:
-        """The step as text: equal for steps that share their code."""
+        """Return the step as text: equal for steps that share their code."""
         return str(ca.Function("s", [*self.arguments, self.noise], [self.after]).serialize())
 
     @property

@@ -183,7 +183,7 @@ class Task:
         return TaskStructure(*_in_order((*_numbers_of(self), *addresses)))
 
     def unpack(self, packed: TaskStructure) -> None:
-        """Takes back what the C side changed (the arrays were shared all along)."""
+        """Take back what the C side changed (the arrays were shared all along)."""
         self.__dict__.update(zip(_NUMBERS, _numbers_of(packed), strict=True))
 
 

@@ -80,7 +80,7 @@ class StochasticModel:
 
     @cached_property
     def content(self) -> str:
-        """The formulas that filters are made of, as text: equal for models that share them."""
+        """Return the formulas that filters are made of, as text: equal for models that share them."""
         arguments = [self.t, self.X, self.z, self.u, self.q]
         formulas = [self.drift, self.noise, self.measured, self.variance, self.constraints, self.residual]
         return str(ca.Function("content", arguments, formulas).serialize())
@@ -100,7 +100,7 @@ class StochasticModel:
 
     @cached_property
     def hidden(self) -> str:
-        """A disturbance without a linear effect where it is zero; empty where there is none."""
+        """Return a disturbance without a linear effect where it is zero; empty where there is none."""
         return hidden_disturbance(self)
 
     @cached_property
@@ -125,7 +125,7 @@ class StochasticModel:
 
     @cached_property
     def nonlinear(self) -> str:
-        """What is not affine in the states everywhere, in words; empty for a linear model."""
+        """Return what is not affine in the states everywhere, in words; empty for a linear model."""
         if self.z.numel():
             return f"the equation of {self.structure.system.implicit_names[0]}"
         drift, measured, noise, variance = self.parts
@@ -167,7 +167,7 @@ class StochasticModel:
 
     @property
     def symbol_names(self) -> dict[int, str]:
-        """The user's name of every symbol, by its hash."""
+        """Return the user's name of every symbol, by its hash."""
         return {
             **{s.element_hash(): n for s, n in zip(_entries(self.X), self.names, strict=True)},
             **{s.element_hash(): n for s, n in zip(_entries(self.q), self.quantities, strict=True)},
@@ -180,7 +180,7 @@ class StochasticModel:
 
     @cached_property
     def _has_relations(self) -> bool:
-        """Whether anything switches with states or algebraic unknowns; known once for all fits of a model."""
+        """Return whether anything switches with states or algebraic unknowns; known once for all fits of a model."""
         formulas = [self.drift, self.measured, self.noise, self.variance, self.residual]
         unknowns = ca.vertcat(self.X, self.z)
         return _relations.get(self.content, lambda: any(relations_of(f, unknowns) for f in formulas))

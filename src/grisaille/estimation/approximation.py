@@ -59,17 +59,17 @@ class ApproximationCheck:
 
     @property
     def is_noted(self) -> bool:
-        """Whether the other one would change the estimates or their standard errors noticeably."""
+        """Return whether the other one would change the estimates or their standard errors noticeably."""
         return self.distance >= NOTED or self._largest_ratio >= OTHER_CURVATURE
 
     @property
     def other_is_blind(self) -> bool:
-        """Whether the other one does not determine an unknown that the first one does."""
+        """Return whether the other one does not determine an unknown that the first one does."""
         return any(c < MIN_CURVATURE_RATIO for c in self.curvatures)
 
     @property
     def is_doubted(self) -> bool:
-        """Whether estimates and standard errors are those of an approximation that does not hold."""
+        """Return whether estimates and standard errors are those of an approximation that does not hold."""
         return self.distance >= DOUBTED or self._largest_ratio >= WHOLLY_OTHER
 
     @property

@@ -110,14 +110,14 @@ class Estimate:
 
     @property
     def at_kink(self) -> np.ndarray:
-        """Which unknowns are held where their prior has a kink, which leaves a range on both sides."""
+        """Return which unknowns are held where their prior has a kink, which leaves a range on both sides."""
         values = zip(self.unknowns, self.theta.tolist(), strict=True)
         has_kink = [isinstance(u.prior, Law) and u.lower < v < u.upper and v in u.prior.kinks for u, v in values]
         return np.asarray(np.array(has_kink, dtype=bool) & ~self.free)
 
     @cached_property
     def freedom(self) -> DegreesOfFreedom:
-        """What the residuals of least squares leave, with the noise at its estimates."""
+        """Return what the residuals of least squares leave, with the noise at its estimates."""
         names = [s.output for c in self.cases for s in c.samples for _ in s.values]
         told = self.free & np.isfinite(np.diag(self.covariance))
         J = self.evaluation.curved
@@ -132,7 +132,7 @@ class Estimate:
 
     @property
     def has_open_noise(self) -> bool:
-        """Whether a level of noise was estimated, under its own name or as a parameter in a formula of one."""
+        """Return whether a level of noise was estimated, under its own name or as a parameter in a formula of one."""
         if self.noise or any(u.kind in ("scale", "noise") for u in self.unknowns):
             return True
         if self.evaluation.is_least_squares or not self.cases:

@@ -133,17 +133,21 @@ class Estimator(metaclass=EstimatorType):
 
     @property
     def takes_laws(self) -> bool:
-        """Whether outputs may declare other laws of their measurements than normal noise."""
+        """Return whether outputs may declare other laws of their measurements than normal noise."""
         return False
 
     @property
     def made_for_squares(self) -> str:
-        """An option that is made for squares of errors and does not go with laws, as it is written; empty for none."""
+        """Return an option that is made for squares of errors and does not go with laws, as it is written; empty for
+        none.
+        """
         return ""
 
     @property
     def takes_unknown_covariances(self) -> bool:
-        """Whether it estimates what ``noise_covariance`` calls ``"full"``, and names it in ``further_unknowns``."""
+        """Return whether it estimates what ``noise_covariance`` calls ``"full"``, and names it in
+        ``further_unknowns``.
+        """
         return False
 
     def refuse_measurements(self, question: FitRequest) -> None:
@@ -187,7 +191,7 @@ class Estimator(metaclass=EstimatorType):
 
     @property
     def redraw(self) -> Redraw | None:
-        """What a bootstrap draws again from its fits."""
+        """Return what a bootstrap draws again from its fits."""
         return None
 
     @property
@@ -197,12 +201,12 @@ class Estimator(metaclass=EstimatorType):
 
     @property
     def advice(self) -> Advice:
-        """The messages of the estimator about its fits."""
+        """Return the messages of the estimator about its fits."""
         return Advice()
 
     @property
     def effort(self) -> Effort:
-        """How long its fits take, and how much memory."""
+        """Return how long its fits take, and how much memory."""
         return Effort()
 
     @property
@@ -212,7 +216,7 @@ class Estimator(metaclass=EstimatorType):
 
     @property
     def tests_starts(self) -> bool:
-        """Whether its criterion shows that a record does not begin at its declared start."""
+        """Return whether its criterion shows that a record does not begin at its declared start."""
         return False
 
     def interrupted(self, problem: EstimationProblem, journal: SearchJournal) -> Estimate | None:
@@ -226,12 +230,12 @@ class Estimator(metaclass=EstimatorType):
 
     @property
     def is_likelihood(self) -> bool:
-        """Whether its criterion is a likelihood, with these options."""
+        """Return whether its criterion is a likelihood, with these options."""
         return isinstance(self.density, Likelihood)
 
     @property
     def residual_tests(self) -> Literal["all", "size", "none"]:
-        """Which tests its residuals are put to."""
+        """Return which tests its residuals are put to."""
         return "none" if self.states is not None and self.states.follow_data else "all"
 
     @property
@@ -241,7 +245,7 @@ class Estimator(metaclass=EstimatorType):
 
     @property
     def has_sandwich(self) -> bool:
-        """Whether standard errors come from the scatter of residuals and not from the curvature."""
+        """Return whether standard errors come from the scatter of residuals and not from the curvature."""
         return False
 
     @classmethod

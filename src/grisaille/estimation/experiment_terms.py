@@ -89,7 +89,7 @@ class ExperimentTerm(Generic[R]):
 
     @property
     def runner(self) -> R:
-        """What an estimator has made of the trial; of a loaded fit it is made when first asked for."""
+        """Return what an estimator has made of the trial; of a loaded fit it is made when first asked for."""
         assert self.prepare is not None
         return self.prepare()
 

@@ -95,19 +95,21 @@ class Fitted:
 
     @cached_property
     def model_name(self) -> str:
-        """The class that was fitted."""
+        """Return the class that was fitted."""
         return structure_of(self.initial_model).model.name
 
     # what was estimated
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What was estimated, in the order of the table."""
+        """Return what was estimated, in the order of the table."""
         return tuple(u.name for u in self.estimate.unknowns)
 
     @cached_property
     def model(self) -> Model:
-        """The model with the shared estimates and levels of noise; per-experiment values stay in ``parameters``."""
+        """Return the model with the shared estimates and levels of noise; per-experiment values stay in
+        ``parameters``.
+        """
         shared = {u.target: float(v) for u, v in self._pairs() if u.kind == "parameter" and u.experiment is None}
         starts = {u.target: float(v) for u, v in self._pairs() if u.kind == "start" and len(self.experiments) == 1}
         model = _wide_enough(self.initial_model, self._pairs())
@@ -163,8 +165,9 @@ class Fitted:
 
     @cached_property
     def parameters(self) -> pd.DataFrame:
-        """One row per unknown: estimate, std_error, lower and upper (95 %, by ``intervals``), t, p, guess, status, and
-        which kind of interval it is."""
+        """Return one row per unknown: estimate, std_error, lower and upper (95 %, by ``intervals``), t, p, guess,
+        status, and which kind of interval it is.
+        """
         import pandas as pd
 
         e = self.estimate
@@ -265,17 +268,17 @@ class Fitted:
 
     @property
     def converged(self) -> bool:
-        """Whether the search ended at a minimum."""
+        """Return whether the search ended at a minimum."""
         return self.estimate.converged
 
     @property
     def status(self) -> str:
-        """How the search ended, in words."""
+        """Return how the search ended, in words."""
         return self.estimate.status
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The diagnosis in words: first doubts about the estimates, then doubts about their errors."""
+        """Return the diagnosis in words: first doubts about the estimates, then doubts about their errors."""
         e = self.estimate
         caution = (e.caution,) if e.caution else ()
         first = tuple(n for words in (WRONG_START_NOTE, UNEXPLAINED_NOTES) for n in e.notes if n.startswith(words))
@@ -285,7 +288,7 @@ class Fitted:
 
     @property
     def ranges(self) -> tuple[str, ...]:
-        """Where trajectories touch or leave the bounds that variables declare, in words; ``Fit`` looks."""
+        """Return where trajectories touch or leave the bounds that variables declare, in words; ``Fit`` looks."""
         return ()
 
     @property
@@ -299,17 +302,17 @@ class Fitted:
 
     @property
     def residual_verdict(self) -> str:
-        """How many residual tests are unhealthy, and which, in words; ``Fit`` tests them."""
+        """Return how many residual tests are unhealthy, and which, in words; ``Fit`` tests them."""
         return ""
 
     @property
     def objective(self) -> float:
-        """The criterion at the estimates."""
+        """Return the criterion at the estimates."""
         return self.estimate.objective
 
     @property
     def log_likelihood(self) -> float:
-        """Its maximum, constants included; NaN where the criterion is not a likelihood."""
+        """Return its maximum, constants included; NaN where the criterion is not a likelihood."""
         return self.estimate.log_likelihood if self.estimate.is_likelihood else np.nan
 
     @property
@@ -335,7 +338,7 @@ class Fitted:
 
     @cached_property
     def trace(self) -> pd.DataFrame:
-        """One row per improvement of the objective."""
+        """Return one row per improvement of the objective."""
         import pandas as pd
 
         return pd.DataFrame(list(self.estimate.trace))

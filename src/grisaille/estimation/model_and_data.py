@@ -50,18 +50,18 @@ class ModelAndData:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What was measured."""
+        """Return what was measured."""
         return tuple(dict.fromkeys(o for e in self.data for o in e.outputs))
 
     @property
     def output_with_law(self) -> str:
-        """The first measured output that declares another law than normal noise; empty where there is none."""
+        """Return the first measured output that declares another law than normal noise; empty where there is none."""
         declared = self.flat.outputs
         return next((n for n in self.outputs if n in declared and declared[n].distribution is not None), "")
 
     @cached_property
     def stochastic(self) -> StochasticModel:
-        """The reduced model with its disturbances, at the model's own values."""
+        """Return the reduced model with its disturbances, at the model's own values."""
         values = evaluate_parameters(self.flat)
         outputs = self.outputs
         known = dict(zip(values.names, values.values.tolist(), strict=True))
@@ -69,12 +69,12 @@ class ModelAndData:
 
     @cached_property
     def why_not_scheduled(self) -> str:
-        """Why events of the model are not known before a run; empty where they are or where there are none."""
+        """Return why events of the model are not known before a run; empty where they are or where there are none."""
         return why_not_scheduled(structure_of(self.model))
 
     @cached_property
     def why_not_filtered(self) -> str:
-        """Why filters and collocation cannot follow the model, in their own words; empty where they can.
+        """Return why filters and collocation cannot follow the model, in their own words; empty where they can.
 
         Raises what no estimator can do about white noise, in the words that all have for it.
         """
@@ -87,7 +87,7 @@ class ModelAndData:
 
     @cached_property
     def hidden(self) -> str:
-        """A disturbance without a linear effect where it is zero; empty where there is none."""
+        """Return a disturbance without a linear effect where it is zero; empty where there is none."""
         return "" if self.why_not_filtered else self.stochastic.hidden
 
     def refuse_infinite_variance(self) -> None:

@@ -34,7 +34,7 @@ class NoiseLevel:
 
     @property
     def known(self) -> bool:
-        """Whether it is declared."""
+        """Return whether it is declared."""
         return self.formula is not None
 
     @property

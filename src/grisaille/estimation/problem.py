@@ -85,7 +85,7 @@ class Evaluation:
 
     @property
     def information(self) -> np.ndarray:
-        """The approximation of the Hessian of the objective; empty where derivatives were not requested."""
+        """Return the approximation of the Hessian of the objective; empty where derivatives were not requested."""
         if not len(self.jacobian):
             return np.zeros((0, 0))
         information = np.asarray(self.curved.T @ self.curved)
@@ -95,12 +95,12 @@ class Evaluation:
 
     @property
     def has_upward_priors(self) -> bool:
-        """Whether the curvature of some prior is negative here, so that no rows of a Jacobian have it."""
+        """Return whether the curvature of some prior is negative here, so that no rows of a Jacobian have it."""
         return self.prior is not None and bool(self.prior.upward.any())
 
     @property
     def curved(self) -> np.ndarray:
-        """The Jacobian with the curvature of priors in place of the slopes of their residuals."""
+        """Return the Jacobian with the curvature of priors in place of the slopes of their residuals."""
         count = 0 if self.prior is None else len(self.prior.rows)
         if self.prior is None or not count or not len(self.jacobian):
             return self.jacobian
@@ -179,7 +179,8 @@ class EstimationProblem(Scaled):
 
     @property
     def discretised_problem(self) -> Self:
-        """The same with the discretisations and frozen formulas that suit the guess, where it has none of its own.
+        """Return the same with the discretisations and frozen formulas that suit the guess, where it has none of its
+        own.
 
         Made once. A case that cannot be simulated at the guess is left as it is.
         """
@@ -191,7 +192,7 @@ class EstimationProblem(Scaled):
 
     @property
     def transcription(self) -> str:
-        """How trajectories are represented, and why so, where there is a choice."""
+        """Return how trajectories are represented, and why so, where there is a choice."""
         return ""
 
     def refusal(self, theta: np.ndarray) -> str:

@@ -251,7 +251,7 @@ class Experiment(ExperimentContent):
 
     @property
     def time(self) -> np.ndarray | None:
-        """The output times; None for static experiments."""
+        """Return the output times; None for static experiments."""
         return None if self.is_static else self.output_times
 
     def grid(self) -> np.ndarray:

@@ -146,7 +146,7 @@ def _separator(header: str, separator: str | None, decimal: str) -> str:
 
 
 def _has_units(body: list[TextLine], decimal: str) -> bool:
-    """A single column needs a second look: a wrong separator makes text of every row."""
+    """Return whether units stand below the header; a single column is checked twice, in case of a wrong separator."""
     is_alone = len(body[0].cells) == 1 and (len(body) == 1 or _looks_like_units(body[1].cells, decimal))
     return _looks_like_units(body[0].cells, decimal) and not is_alone
 

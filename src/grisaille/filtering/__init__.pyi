@@ -2,6 +2,7 @@
 
 from grisaille.filtering.algebraic_model import AlgebraicModel as AlgebraicModel
 from grisaille.filtering.algebraic_roots import AlgebraicRoots as AlgebraicRoots
+from grisaille.filtering.averaged_bends import positive_part as positive_part, share_above as share_above
 from grisaille.filtering.compiled_sums import (
     add_up as add_up,
     add_up_given as add_up_given,

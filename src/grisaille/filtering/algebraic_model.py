@@ -41,7 +41,7 @@ class AlgebraicModel:
 
     @property
     def restarting(self) -> AlgebraicModel:
-        """The Newton method for states that have changed much."""
+        """Return the Newton method for states that have changed much."""
         return replace(self, steps=max(RESTART_NEWTON_STEPS, self.steps))
 
     @cached_property
@@ -51,13 +51,13 @@ class AlgebraicModel:
 
     @property
     def plain_symbols(self) -> list[ca.SX]:
-        """The same without corrections, for formulas that do not look at them."""
+        """Return the same without corrections, for formulas that do not look at them."""
         m = self.model
         return [m.t, m.X, m.z, m.u, m.q]
 
     @cached_property
     def z(self) -> ca.SX:
-        """The solution, and the largest last correction so far."""
+        """Return the solution, and the largest last correction so far."""
         m = self.model
         if not m.z.numel():
             return m.z

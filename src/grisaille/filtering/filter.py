@@ -47,7 +47,7 @@ class FilterPoint(NamedTuple):
 
     @property
     def plain(self) -> FilterPoint:
-        """The same without directions."""
+        """Return the same without directions."""
         return FilterPoint(self.q, self.dq[:0], StartValues(self.start.x[:1], self.start.z[:1]))
 
     def moved(self, direction: int, by: float) -> FilterPoint:
@@ -122,12 +122,12 @@ class Filter(ABC):
 
     @property
     def name(self) -> str:
-        """What it is called in sentences."""
+        """Return what it is called in sentences."""
         return type(self).__name__.strip("_")
 
     @property
     def rival(self) -> str:
-        """The filter with which its approximation is compared; empty where there is nothing to compare."""
+        """Return the filter with which its approximation is compared; empty where there is nothing to compare."""
         return ""
 
     @property

@@ -39,7 +39,7 @@ class Stepping:
 
     @property
     def evaluations(self) -> int:
-        """Of rates in a step."""
+        """Return how many times rates are evaluated in a step."""
         return self.stages or (2 if self.constant else 4)
 
     def sizes(self, n: int, nz: int) -> dict[str, int | str]:

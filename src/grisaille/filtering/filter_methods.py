@@ -43,7 +43,7 @@ class FilterMethod(ABC):
 
     @property
     def data(self) -> list[Any]:
-        """Its name and its fields, from which ``of`` makes an equal one."""
+        """Return its name and its fields, from which ``of`` makes an equal one."""
         described: Any = self
         if not is_dataclass(described):
             raise EstimationError(
@@ -81,7 +81,7 @@ class FilterOptions:
 
     @property
     def weighing(self) -> InnovationWeighting:
-        """How innovations count."""
+        """Return how innovations count."""
         return InnovationWeighting(self.robust, self.condition)
 
 

@@ -117,7 +117,7 @@ class FilterRunner:
 
     @property
     def lacks_derivatives(self) -> bool:
-        """Whether differences replace derivatives of the filter."""
+        """Return whether differences replace derivatives of the filter."""
         return self.filter is not None and self.filter.derivatives is None
 
     def passed(self, theta: Floats, steps: Discretisation) -> list[SkippedBump]:

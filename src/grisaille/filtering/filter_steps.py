@@ -25,7 +25,7 @@ class FilterDiscretisation(Discretisation):
 
     @property
     def is_uneven(self) -> bool:
-        """Whether some cells have more steps than others."""
+        """Return whether some cells have more steps than others."""
         return False
 
     @property

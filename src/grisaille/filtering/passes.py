@@ -116,7 +116,7 @@ class Passes:
 
     @property
     def discretisation(self) -> FilterSteps:
-        """How finely the filter steps and iterates."""
+        """Return how finely the filter steps and iterates."""
         kept = None if self.has_moving_cells else self.restarts
         again = () if kept is None else np.flatnonzero(np.isfinite(kept).all(axis=1)).tolist()
         return FilterSteps(
@@ -171,8 +171,8 @@ class Passes:
 
     @property
     def has_moving_cells(self) -> bool:
-        """Whether cells end at instants that depend on parameters: they then have steps in common, as their order may
-        change.
+        """Return whether cells end at instants that depend on parameters: they then have steps in common, as their
+        order may change.
         """
         return self.model.structure.system.moving is not None
 

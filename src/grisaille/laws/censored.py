@@ -57,7 +57,7 @@ class Censored(wrapper._Wrapper):
 
     @property
     def limits(self) -> tuple[Values, Values]:
-        """The limits, infinite where there is none."""
+        """Return the limits, infinite where there is none."""
         return wrapper.limit(self.below, -np.inf), wrapper.limit(self.above, np.inf)
 
     def formula(self, value: Formula) -> Formula:
@@ -134,7 +134,7 @@ class Censored(wrapper._Wrapper):
 
     @property
     def mean(self) -> Values:
-        """The mean of what is recorded: of values, and of limits where they are beyond."""
+        """Return the mean of what is recorded: of values, and of limits where they are beyond."""
         return self._moments()[0]
 
     @property

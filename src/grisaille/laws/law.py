@@ -93,7 +93,7 @@ class Law(Measured, metaclass=LawType):
 
     @property
     def mode(self) -> float:
-        """The most likely value, in the law's measure."""
+        """Return the most likely value, in the law's measure."""
         return mode_of(self)
 
     @property
@@ -109,7 +109,7 @@ class Law(Measured, metaclass=LawType):
 
     @property
     def is_flat(self) -> bool:
-        """Whether the density is the same everywhere in the support."""
+        """Return whether the density is the same everywhere in the support."""
         return False
 
     def standardised(self, value: Formula) -> Formula:
@@ -122,13 +122,13 @@ class Law(Measured, metaclass=LawType):
 
     @property
     def parameters(self) -> dict[str, Formula]:
-        """The fields by name."""
+        """Return the fields by name."""
         described: Any = self
         return {f.name: getattr(self, f.name) for f in fields(described)}
 
     @property
     def is_open(self) -> bool:
-        """Whether the location is left open."""
+        """Return whether the location is left open."""
         return bool(self.location) and getattr(self, self.location) is None
 
     def at(self, location: Values | None) -> Self:

@@ -71,7 +71,7 @@ class Measured:
 
     @property
     def location_path(self) -> str:
-        """The path of the argument that predictions fill in; empty where there is none."""
+        """Return the path of the argument that predictions fill in; empty where there is none."""
         return self.location
 
     @property
@@ -174,7 +174,7 @@ class Measured:
 
     @property
     def deviation(self) -> Values:
-        """The standard deviation (N,); infinite where there is none."""
+        """Return the standard deviation (N,); infinite where there is none."""
         return deviation_of(self)
 
     def refused_values(self, value: ArrayLike) -> tuple[int, str] | None:

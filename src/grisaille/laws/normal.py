@@ -158,7 +158,7 @@ class LogNormal(Law):
 
     @property
     def mean(self) -> Formula:
-        """The mean, which is above the median."""
+        """Return the mean, which is above the median."""
         return _given(self, self.median) * np.exp(0.5 * np.square(self.log_std))
 
     @property

@@ -23,7 +23,7 @@ class PriorTerm:
 
     @property
     def failure(self) -> str:
-        """Why there is no density at this point, in words; empty where there is one."""
+        """Return why there is no density at this point, in words; empty where there is one."""
         return "" if np.isfinite(self.residuals).all() else "a prior has no density there"
 
     def among(self, kept: Sequence[int]) -> PriorTerm:
@@ -42,7 +42,7 @@ class PriorTerm:
 
     @property
     def believed(self) -> np.ndarray:
-        """The information of priors that have some: Λ without what is curved upward."""
+        """Return the information of priors that have some: Λ without what is curved upward."""
         return np.asarray(self.rows.T @ self.rows)
 
     @property
@@ -52,7 +52,7 @@ class PriorTerm:
 
     @property
     def search_curvature(self) -> np.ndarray:
-        """A positive curvature to search with: that of the residuals where Λ is not."""
+        """Return a positive curvature to search with: that of the residuals where Λ is not."""
         rows = np.where(self.rows.any(axis=1, keepdims=True), self.rows, self.slopes)
         return np.asarray(rows.T @ rows)
 

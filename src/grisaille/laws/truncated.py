@@ -84,7 +84,7 @@ class Truncated(wrapper._Wrapper):
 
     @property
     def limits(self) -> tuple[Values, Values]:
-        """The limits, infinite where there is none."""
+        """Return the limits, infinite where there is none."""
         return wrapper.limit(self.below, -np.inf), wrapper.limit(self.above, np.inf)
 
     def refused_arguments(self) -> tuple[int, str] | None:
@@ -105,7 +105,7 @@ class Truncated(wrapper._Wrapper):
 
     @property
     def _is_prior(self) -> bool:
-        """Whether it is continuous with numbers as arguments: closed forms of one law."""
+        """Return whether it is continuous with numbers as arguments: closed forms of one law."""
         return not self.is_discrete and not self.has_atoms and not is_filled(self)
 
     def formula(self, value: Formula) -> Formula:

@@ -1,15 +1,5 @@
 """The names that `grisaille.model` exports."""
 
-from grisaille.model.catalogue import (
-    double_integrated as double_integrated,
-    from_spectral_density as from_spectral_density,
-    matern12 as matern12,
-    matern32 as matern32,
-    matern52 as matern52,
-    ornstein_uhlenbeck as ornstein_uhlenbeck,
-    periodic as periodic,
-    quasi_periodic as quasi_periodic,
-)
 from grisaille.model.curve_tables import find_curves as find_curves
 from grisaille.model.expression import (
     Call as Call,
@@ -29,8 +19,16 @@ from grisaille.model.packing import pack as pack, unpack as unpack
 from grisaille.model.rewriting import Rewriter as Rewriter
 from grisaille.model.spectra import (
     Spectrum as Spectrum,
+    double_integrated as double_integrated,
+    from_spectral_density as from_spectral_density,
     integrated as integrated,
     lowpass as lowpass,
+    matern12 as matern12,
+    matern32 as matern32,
+    matern52 as matern52,
+    ornstein_uhlenbeck as ornstein_uhlenbeck,
+    periodic as periodic,
+    quasi_periodic as quasi_periodic,
     rational as rational,
     resonance as resonance,
     state_space as state_space,

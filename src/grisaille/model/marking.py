@@ -74,7 +74,9 @@ def mark_disturbance(content: Content, name: str, spectrum: Spectrum, scale: For
 def mark_outputs(
     content: Content, outputs: Mapping[str, Expression | str], noise: Any, distribution: Any = None
 ) -> Content:
-    """Return outputs by label: names of members, or formulas of them; the name of an output itself leaves what it is."""
+    """Return outputs by label: names of members, or formulas of them; the name of an output itself leaves what it
+    is.
+    """
     _need_mapping(content, "with_outputs", outputs, '{"angle": "load.phi"}')
     new = content.copy()
     for what, by_label in (("noise", noise), ("distribution", distribution)):
@@ -233,7 +235,9 @@ def _is_given_by_rate(content: Content, name: str) -> bool:
 
 
 def _rate_equation(content: Content, name: str, *, is_asked: bool) -> WrittenEquation:
-    """Return the equation that has ``der(x)``; one that only names it, ``w = der(x)``, where ``der(x)`` is asked for."""
+    """Return the equation that has ``der(x)``; one that only names it, ``w = der(x)``, where ``der(x)`` is asked
+    for.
+    """
     having = _having_rate(content, name)
     named = [law for law in having if _is_rate(law.left, name) or _is_rate(law.right, name)]
     naming = [law for law in named if _only_names_rate(law, name)]

@@ -72,7 +72,9 @@ class Spectrum:
 
     @property
     def stationary_variance(self) -> float:
-        """Return the variance of the filtered noise at unit scale; infinite where there is no stationary distribution."""
+        """Return the variance of the filtered noise at unit scale; infinite where there is no stationary
+        distribution.
+        """
         if self.is_white or not self.is_stationary:
             return float("inf")
         a, b, c = self._numeric_state_space()

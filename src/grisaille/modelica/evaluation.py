@@ -480,7 +480,7 @@ def ready(value: Value) -> Value:
 
 
 def outcome(evaluator: Evaluator, node: tree.Outcome, _local: Local) -> Value:
-    """Return an algorithm section of a model is run once for all variables that it assigns."""
+    """Return what an algorithm section of a model gives a variable; it is run once for all that it assigns."""
     return evaluator.names.outcome(node)
 
 

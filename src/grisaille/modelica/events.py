@@ -385,7 +385,9 @@ def replaced(root: Expression, change: Callable[[Expression], Expression | None]
 
 
 def _moment(node: Expression) -> Expression | None:
-    """Return ``initial()`` as the condition of a ``when``; ``not initial()`` holds as soon as the first pass is over."""
+    """Return ``initial()`` as the condition of a ``when``; ``not initial()`` holds as soon as the first pass is
+    over.
+    """
     if isinstance(node, Condition) and node.operation == "not":
         return node
     return Condition("initial", ()) if node is IS_FIRST else None

@@ -281,7 +281,9 @@ class _ModelLowering:
             self.laws += [] if law is None else [law]
 
     def _lasting(self, at: int, left: Expression, right: Expression) -> tuple[Expression, Expression]:
-        """Return what ``edge``, ``change`` and clocks give a Real that nobody reads: between events they do not hold."""
+        """Return what ``edge``, ``change`` and clocks give a Real that nobody reads: between events they do not
+        hold.
+        """
         name = left.path if isinstance(left, Name) else ""
         if not is_momentary(right) or name not in self.names.variables or _SUBSCRIPTS.sub("", name) in self._read():
             return left, right

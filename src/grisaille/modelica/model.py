@@ -181,7 +181,9 @@ class ModelNames:
         return self._parts.get(name, [])
 
     def _kept(self, name: str) -> Value | None:
-        """Return what a variable is before an algorithm gives it a value: what it was before the event, or its start."""
+        """Return what a variable is before an algorithm gives it a value: what it was before the event, or its
+        start.
+        """
         value = self.formulas.get(name)
         if isinstance(value, Expression):
             return before(value)
@@ -213,7 +215,9 @@ class ModelNames:
         return number_of(value, self._number) if isinstance(value, Expression) else value
 
     def constant(self, value: Value | None) -> Value | None:
-        """Return the number of a formula of parameters, and of variables that their declarations give constant values."""
+        """Return the number of a formula of parameters, and of variables that their declarations give constant
+        values.
+        """
         return number_of(value, self._constant) if isinstance(value, Expression) else value
 
     def _constant(self, name: str) -> Value | None:

@@ -58,7 +58,7 @@ def reach(gaps: Callable[[float], Floats], here: Floats) -> float:
 
 
 def _first(low: Floats, high: Floats) -> float:
-    """Where the first gap that changes does, if all are straight."""
+    """Return where the first gap that changes does, if all are straight."""
     changed = (low < 0) != (high < 0)
     share = float(np.min(low[changed] / (low[changed] - high[changed])))
     return min(max(share, 0.0), 1.0) if np.isfinite(share) else 0.5

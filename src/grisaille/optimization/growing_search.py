@@ -48,12 +48,12 @@ class GrowingSearch(Generic[E]):
         return xi
 
     def go_on(self) -> None:
-        """Raises ``GrowingSearchEnd`` where no evaluation is left, or many have gained next to nothing."""
+        """Raise ``GrowingSearchEnd`` where no evaluation is left, or many have gained next to nothing."""
         if not self.search.left or self.search.has_stalled:
             raise GrowingSearchEnd(STALLED_STATUS if self.search.left else LIMIT_STATUS)
 
     def examine(self, xi: np.ndarray) -> None:
-        """Raises ``UnknownsChanged`` where an unknown has died or come alive at ξ."""
+        """Raise ``UnknownsChanged`` where an unknown has died or come alive at ξ."""
         if not self.is_last and not np.array_equal(moving_unknowns(self.search, xi), self.live):
             raise UnknownsChanged(xi)
 

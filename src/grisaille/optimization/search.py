@@ -115,7 +115,9 @@ class Search(Scaled, Generic[E]):
 
     @property
     def has_stalled(self) -> bool:
-        """Whether many evaluations have gained next to nothing: a valley that falls towards infinity, rough ground."""
+        """Return whether many evaluations have gained next to nothing: a valley that falls towards infinity, rough
+        ground.
+        """
         if self.may_stall or self.best is None:
             return False
         n = len(self.unknowns)
@@ -126,7 +128,7 @@ class Search(Scaled, Generic[E]):
 
     @property
     def lowest(self) -> E:
-        """The best point of a search that has begun."""
+        """Return the best point of a search that has begun."""
         assert self.best is not None
         return self.best
 

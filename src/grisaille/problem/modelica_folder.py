@@ -48,7 +48,7 @@ def create_from_modelica(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
 ) -> NewFolder:
-    """Writes ``model.bmo``, ``data/simulated.csv`` and ``problem.toml`` into a new or empty folder."""
+    """Write ``model.bmo``, ``data/simulated.csv`` and ``problem.toml`` into a new or empty folder."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(f"{str(folder)!r} exists and is not empty; nothing was written. Give another folder.")
     if not folder.parent.is_dir():

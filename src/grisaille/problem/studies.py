@@ -95,7 +95,9 @@ def _bootstrap(problem: Problem, runs: int, settings: dict[str, Any], running: d
 
 
 def _monte_carlo(problem: Problem, runs: int, settings: dict[str, Any], running: dict[str, Any]) -> MonteCarlo:
-    """The truth is put into the model, so that data and first guess agree; starts of several runs stay the model's."""
+    """Put the truth into the model, so that data and first guess agree; starts of several runs stay the
+    model's.
+    """
     from grisaille.results.monte_carlo import monte_carlo
 
     noise = dict(settings.get("noise", {}))

@@ -51,7 +51,7 @@ class StudyPlan:
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     def withdraw(self, store: Path) -> None:
-        """Takes the plan back when the study never began."""
+        """Take the plan back when the study never began."""
         if not store.exists():
             store.with_suffix(".json").unlink(missing_ok=True)
 

@@ -102,7 +102,7 @@ class Fit(Fitted):
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
-        """Which assumptions of the standard errors do not hold, and by how much; empty where none.
+        """Return which assumptions of the standard errors do not hold, and by how much; empty where none.
 
         An approximation of the likelihood that another one contradicts, and what the residuals refute.
         """

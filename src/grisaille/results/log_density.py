@@ -85,12 +85,12 @@ class DensityFunction:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The unknowns in their order; open noise levels are among them."""
+        """Return the unknowns in their order; open noise levels are among them."""
         return self._density.names
 
     @property
     def start(self) -> np.ndarray:
-        """The guess, in the order of ``names``."""
+        """Return the guess, in the order of ``names``."""
         return self._density.start
 
     @property
@@ -130,7 +130,7 @@ class DensityFunction:
 
     @cached_property
     def unbounded(self) -> UnboundedDensity:
-        """The log-density per unit of ξ, log-Jacobian included: what a sampler takes."""
+        """Return the log-density per unit of ξ, log-Jacobian included: what a sampler takes."""
         return UnboundedDensity(self)
 
     def __repr__(self) -> str:
@@ -223,12 +223,12 @@ class UnboundedDensity:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The unknowns in their order."""
+        """Return the unknowns in their order."""
         return self.of.names
 
     @property
     def start(self) -> np.ndarray:
-        """The guess."""
+        """Return the guess."""
         return self.of.to_unbounded(self.of.start)
 
     def __repr__(self) -> str:

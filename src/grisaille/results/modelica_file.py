@@ -114,7 +114,7 @@ def _values(fit: Fitted) -> FittedValues:
 
 
 def _head(fit: Fitted, experiment: str | None) -> list[str]:
-    """Where the values come from, and what Modelica does not hold."""
+    """Return where the values come from, and what Modelica does not hold."""
     content = fit.initial_model._content
     origin = content.origin
     assert origin is not None

@@ -36,7 +36,7 @@ class Multistart(Runs, MultistartRuns):
 
     @cached_property
     def best(self) -> Fit:
-        """The converged fit with the lowest criterion (of all, when none converged)."""
+        """Return the converged fit with the lowest criterion (of all, when none converged)."""
         return self.repeat(self.best_run)
 
 

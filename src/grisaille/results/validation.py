@@ -69,12 +69,13 @@ class Validation:
 
     @property
     def horizons(self) -> tuple[str, ...]:
-        """How far ahead was predicted, in words."""
+        """Return how far ahead was predicted, in words."""
         return tuple(self.predictions)
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row per output and horizon: samples, rms of the errors, fit (100 (1 − |e| / |y − mean|) percent) and r2.
+        """Return a row per output and horizon: samples, rms of the errors, fit (100 (1 − |e| / |y − mean|) percent) and
+        r2.
 
         Of simulations log_score, too: the mean log-density of the samples by the noise or the law of the output, at the
         estimates. The higher it is, the better; only scores of the same samples are compared.
@@ -99,7 +100,7 @@ class Validation:
 
     @property
     def experiment(self) -> Experiment:
-        """The record, with the start that it was predicted from."""
+        """Return the record, with the start that it was predicted from."""
         return self.fitted.experiments[0]
 
     def residuals(self, horizon: str | None = None) -> pd.DataFrame:

@@ -45,7 +45,7 @@ def without_assertions(model: Model) -> Model:
 
 
 def check_rows(model: Model, result: xr.Dataset, known: Mapping[str, float], rtol: float, *, strict: bool) -> None:
-    """Tells which conditions the rows break: an error where they are demanded and ``strict``, else a warning."""
+    """Tell which conditions the rows break: an error where they are demanded and ``strict``, else a warning."""
     checks = model._content.checks
     if not checks or not result.sizes["time"]:
         return

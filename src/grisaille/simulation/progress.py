@@ -12,7 +12,7 @@ from grisaille.compilation.task import Task
 
 @contextmanager
 def progress_of(plan: Plan[Any], label: str, wanted: bool) -> Iterator[Callable[[Task], None] | None]:
-    """Gives what to call after each slice; None when no bar is wanted."""
+    """Give what to call after each slice; None when no bar is wanted."""
     if not wanted or plan.t1 <= plan.t0:
         yield None
         return
@@ -27,7 +27,7 @@ def progress_of(plan: Plan[Any], label: str, wanted: bool) -> Iterator[Callable[
 
 @contextmanager
 def progress_over(count: int, label: str, wanted: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Gives what to call with (done, total) realizations; None when no bar is wanted."""
+    """Give what to call with (done, total) realizations; None when no bar is wanted."""
     if not wanted:
         yield None
         return

@@ -215,7 +215,7 @@ class Runner:
 
     @property
     def is_exact(self) -> bool:
-        """Whether derivatives contain the share of the jumps that a trajectory crosses."""
+        """Return whether derivatives contain the share of the jumps that a trajectory crosses."""
         return event_system(self.structure, 0).is_exact(self.structure.jumps)
 
     def with_experiment(self, trial: BoundExperiment) -> Runner:
@@ -282,8 +282,9 @@ class Runner:
 
     @cached_property
     def _compared(self) -> np.ndarray:
-        """Which entries of ``y`` are compared with data: an output may be undefined where nothing was measured, as
-        log(c) is before a dose. Of a trial without measurements all but those at the first instant."""
+        """Return which entries of ``y`` are compared with data: an output may be undefined where nothing was measured,
+        as log(c) is before a dose. Of a trial without measurements all but those at the first instant.
+        """
         if self.trial.data.samples:
             return self.trial.data.compared(self.outputs)
         compared = np.ones((len(self.trial.times), len(self.outputs)), dtype=bool)

@@ -58,7 +58,7 @@ class IntegratorOptions:
 
     @cached_property
     def among(self) -> Among:
-        """The schemes that the method takes, or chooses among."""
+        """Return the schemes that the method takes, or chooses among."""
         return schemes_of(self.method)
 
     @cached_property

@@ -80,7 +80,7 @@ class Simulator:
 
     @property
     def model(self) -> Model:
-        """The model that is simulated."""
+        """Return the model that is simulated."""
         return self._runs.setting.model
 
     @property

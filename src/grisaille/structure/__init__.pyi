@@ -6,6 +6,11 @@ from grisaille.structure.blocks import BlockUnknown as BlockUnknown
 from grisaille.structure.descriptor.noise_filters import noise_filters as noise_filters
 from grisaille.structure.descriptor.standard_form import standard_form as standard_form
 from grisaille.structure.descriptor.well_posedness import well_posedness as well_posedness
+from grisaille.structure.elimination_growth import (
+    MAX_FACTORS as MAX_FACTORS,
+    Elimination as Elimination,
+    eliminate as eliminate,
+)
 from grisaille.structure.equations import lower_equations as lower_equations
 from grisaille.structure.held_events import hold_events as hold_events
 from grisaille.structure.parameters import (

@@ -122,7 +122,9 @@ class _Growth:
 
 
 def _candidates(equations: Equations, offsets: Offsets, i: int, position: dict[str, int]) -> list[int]:
-    """Return leading unknowns with a numeric nonzero coefficient; derivatives first, then names without a start value."""
+    """Return leading unknowns with a numeric nonzero coefficient; derivatives first, then names without a start
+    value.
+    """
     residual = equations.rows[i].residual
     found = []
     for name, order in equations.jets.unknowns(residual).items():

@@ -60,7 +60,9 @@ class Jumps:
 
     @cached_property
     def of_inputs(self) -> tuple[Jump, ...]:
-        """Return those of inputs that contain parameters and no states: they switch where an input passes a threshold."""
+        """Return those of inputs that contain parameters and no states: they switch where an input passes a
+        threshold.
+        """
         system = self.system
         inputs = [system.u[k] for k, s in enumerate(system.signals) if s.kind in ("input", "delayed")]
         if not inputs:

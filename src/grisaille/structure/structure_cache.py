@@ -27,8 +27,8 @@ _by_content: Cache[Structure] = Cache(32)
 
 
 def structure_of(model: Model, parameters: np.ndarray | None = None) -> Structure:
-    """Return the reduced model; with ``parameters``, one that does not divide by anything that vanishes there, or by which
-    rounding would grow.
+    """Return the reduced model; with ``parameters``, one that does not divide by anything that vanishes there, or by
+    which rounding would grow.
     """
     if isinstance(model, type) and issubclass(model, Model):
         raise ModelError(f"{model.__name__} is a model class; make an instance first: {model.__name__}(…).")

@@ -49,7 +49,9 @@ def separate_relations(formulas: Sequence[ca.SX], symbols: ca.SX) -> tuple[list[
 
 
 def relations_of(formula: ca.SX, symbols: ca.SX) -> list[Relation]:
-    """Return every relation in ``formula`` (of any shape) whose argument depends on ``symbols``, written out in full."""
+    """Return every relation in ``formula`` (of any shape) whose argument depends on ``symbols``, written out in
+    full.
+    """
     return [p.relation for p in written_out(separate_relations([formula], symbols)[1])]
 
 

@@ -114,7 +114,7 @@ class Quantile:
 
     @property
     def error(self) -> float:
-        """One standard deviation over seeds."""
+        """Return one standard deviation over seeds."""
         return quantile_error(self.roots, self.probability)
 
     def _of(self, roots: np.ndarray) -> float:
@@ -198,7 +198,7 @@ class Inversion:
         )
 
     def _at_root(self, k: int, wanted: float) -> float:
-        """The value at which the signed root of the record itself is the wanted one."""
+        """Return the value at which the signed root of the record itself is the wanted one."""
         theta, error = float(self.deviances.theta[k]), float(self.fit.std_errors[k])
         if abs(wanted) < 0.05:
             return theta - wanted * error

@@ -51,7 +51,7 @@ class ModelicaFile:
 
     @property
     def section(self) -> str:
-        """The library's part that a full name tells: ``Mechanics.Rotational``; else the folder."""
+        """Return the library's part that a full name tells: ``Mechanics.Rotational``; else the folder."""
         parts = self.name.split(".")
         if "Examples" in parts:
             parts = parts[: parts.index("Examples")]
@@ -99,7 +99,7 @@ class ModelicaCheck:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def rows(self) -> Iterator[Row]:
-        """One after the other, as they finish; those of a file that was checked before come at once."""
+        """Yield one after the other, as they finish; those of a file that was checked before come at once."""
         kept = self._kept()
         waiting = []
         for file in self.files:

@@ -19,7 +19,7 @@ LEAST, MOST, ROWS = 1e-9, 1e-6, 201
 
 
 def run(asked: Mapping[str, Any], tell: Callable[..., None]) -> None:
-    """Tells what was reached; raises where it does not go on."""
+    """Tell what was reached; raises where it does not go on."""
     import numpy as np
 
     from grisaille.errors import DataError

@@ -24,7 +24,7 @@ class MultistartRuns(Study):
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row per start: its guess, estimates, objective, criterion, basin, how it ended.
+        """Return one row per start: its guess, estimates, objective, criterion, basin, how it ended.
 
         ``criterion`` is −log likelihood − log prior (for robust losses, the loss), which can be compared between
         starts; ``objective`` is taken at each fit's own noise level. ``basin`` numbers the minima from the best on; −1:
@@ -39,7 +39,7 @@ class MultistartRuns(Study):
 
     @cached_property
     def basins(self) -> pd.DataFrame:
-        """The minima, best first: how many starts led there, their share, criterion, estimates."""
+        """Return the minima, best first: how many starts led there, their share, criterion, estimates."""
         import pandas as pd
 
         found = self.table[self.table["basin"] >= 0]
@@ -55,7 +55,7 @@ class MultistartRuns(Study):
 
     @cached_property
     def best_run(self) -> int:
-        """The converged run with the lowest criterion (of all, when none converged)."""
+        """Return the converged run with the lowest criterion (of all, when none converged)."""
         usable = self.table[self.table["converged"]] if self.table["converged"].any() else self.table
         criterion = usable["criterion"]
         if not criterion.notna().any():

@@ -46,13 +46,13 @@ class ReferenceSignals:
 
     @cached_property
     def first(self) -> npt.NDArray[np.int64]:
-        """The rows that begin a new time."""
+        """Return the rows that begin a new time."""
         near = 1e-10 * np.ptp(self.rows) if len(self.rows) else 0.0
         return np.flatnonzero(np.concatenate([[True], np.diff(self.rows) > near]))
 
     @property
     def times(self) -> Values:
-        """The distinct times."""
+        """Return the distinct times."""
         return np.asarray(self.rows[self.first])
 
     def compare(self, name: str, simulated: Values) -> Agreement:
@@ -78,7 +78,7 @@ def unpacked(path: Path) -> bytes:
 
 
 def read_reference(path: Path) -> ReferenceSignals:
-    """A CSV file, packed or not: a column of times first, then a column for each signal."""
+    """Return a CSV file, packed or not: a column of times first, then a column for each signal."""
     head, *rows = csv.reader(unpacked(path).decode().splitlines())
     try:
         values = np.array(rows, dtype=float).reshape(len(rows), len(head))

@@ -51,7 +51,7 @@ class StartingPoints:
         return [c.experiment for c in problem.cases]
 
     def header(self) -> dict[str, str]:
-        """A Sobol sequence may go on later; other points are a whole."""
+        """Return what must not change: a Sobol sequence may go on later, other points are a whole."""
         fixed = "" if self.label.startswith("sobol") else hashlib.sha256(self.points.tobytes()).hexdigest()[:16]
         return {"sampling": f"{self.label} {fixed}".strip()}
 
@@ -146,7 +146,7 @@ def _believed(unknown: Unknown) -> tuple[float, float]:
 
 
 def _given_points(unknowns: Sequence[Unknown], sampling: Any) -> np.ndarray:
-    """A dict spans a grid, a frame names its columns, an array has one column per unknown."""
+    """Return a dict spans a grid, a frame names its columns, an array has one column per unknown."""
     names = [u.name for u in unknowns]
     if isinstance(sampling, Mapping) or hasattr(sampling, "columns"):
         if not len(sampling):

@@ -94,7 +94,7 @@ class Store:
         return {run: RunAnswer(run, int(seed), seconds, rows[run]) for run, seed, seconds, _ in found}
 
     def write(self, answers: Iterable[RunAnswer]) -> None:
-        """Keeps finished runs; each is there completely or not at all."""
+        """Keep finished runs; each is there completely or not at all."""
         rows = [(a.run, str(a.seed), a.seconds, self._encode(a)) for a in answers]
         try:
             with self.connection:

@@ -40,7 +40,7 @@ class Study:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row per run: estimates, standard errors, 95 % intervals, objective, how it ended, and its seed.
+        """Return one row per run: estimates, standard errors, 95 % intervals, objective, how it ended, and its seed.
 
         A function of model, data, options and master seed alone, bit for bit; wall times are in ``seconds``.
         """
@@ -61,18 +61,18 @@ class Study:
 
     @cached_property
     def estimates(self) -> pd.DataFrame:
-        """The estimates alone, one column per unknown; NaN where a run failed."""
+        """Return the estimates alone, one column per unknown; NaN where a run failed."""
         chosen = self.table[[column(n) for n in self.names]]
         return chosen.set_axis(list(self.names), axis=1)
 
     @property
     def failures(self) -> pd.DataFrame:
-        """The runs that gave no estimate, with their seeds and reasons."""
+        """Return the runs that gave no estimate, with their seeds and reasons."""
         return self.table.loc[self.table["failure"] != "", ["failure", "status", "seed"]]
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How the runs ended."""
+        """Return how the runs ended."""
         failure = self.table["failure"]
         counts = {
             "runs": len(self),

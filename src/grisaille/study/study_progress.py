@@ -10,7 +10,7 @@ from grisaille.study.study_task import RunAnswer
 
 @contextmanager
 def progress_of(label: str, runs: int, wanted: bool) -> Iterator[Callable[[Sequence[RunAnswer]], None]]:
-    """Gives what to call with finished runs."""
+    """Give what to call with finished runs."""
     if not wanted:
         yield lambda finished: None
         return

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grisaille.estimators.particle_ml.particle_problem import RepeatedLikelihood
-from grisaille.estimators.particle_ml.response_surface import coefficient_count, design_points, fit_surface
+from grisaille.estimators.particle_ml import RepeatedLikelihood, coefficient_count, design_points, fit_surface
 
 H = np.array([[1.2, 0.3, 0.0], [0.3, 0.8, -0.2], [0.0, -0.2, 1.0]])
 PEAK = np.array([0.4, -0.7, 0.2])

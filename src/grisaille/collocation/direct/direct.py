@@ -73,7 +73,7 @@ class ThetaTerm(Protocol):
 
     @property
     def key(self) -> Hashable:
-        """What the term depends on, by content."""
+        """Return what the term depends on, by content."""
 
     def __call__(self, theta: ca.SX) -> ca.SX:
         """Return the term."""

@@ -90,7 +90,7 @@ class DirectFunctions:
 
     @property
     def laws(self) -> tuple[LawCost, ...]:
-        """What outputs add that are measured by laws."""
+        """Return what outputs add that are measured by laws."""
         return self._shared.laws
 
     @property

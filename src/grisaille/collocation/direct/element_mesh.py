@@ -85,7 +85,7 @@ class DirectRecord(TrialReader):
 
     @cached_property
     def standing(self) -> RecordCells:
-        """The cells between samples and fixed breaks; without signals where others move."""
+        """Return the cells between samples and fixed breaks; without signals where others move."""
         table = self.signals
         if self.moving is None:
             return cut_into_cells(self.times, table)
@@ -160,7 +160,7 @@ class ElementMesh:
 
     @property
     def ends_of_samples(self) -> Integers:
-        """The end at which each sample lies: they come in the order of time."""
+        """Return the end at which each sample lies: they come in the order of time."""
         return np.flatnonzero(self.sample_at >= 0)
 
 

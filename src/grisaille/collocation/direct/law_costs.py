@@ -58,14 +58,14 @@ class LawCost:
 
     @property
     def parts(self) -> tuple[slice, ...]:
-        """The positions of 1 if there is a sample, η₀, L, g, information, H and T."""
+        """Return the positions of 1 if there is a sample, η₀, L, g, information, H and T."""
         m = len(self.moving)
         ends = np.cumsum([0, 1, m, 1, m, m * m, m * m, m**3])
         return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
 
     @property
     def width(self) -> int:
-        """How many numbers that are."""
+        """Return how many numbers that are."""
         return int(self.parts[-1].stop)
 
     def cost(self, arguments: Sequence[ca.SX], data: ca.SX, a: ca.SX) -> tuple[ca.SX, ca.SX]:

@@ -60,7 +60,7 @@ class PathPoint:
 
     @cached_property
     def residual(self) -> float:
-        """The largest residual of the equations, relative to the size of what it is an equation for."""
+        """Return the largest residual of the equations, relative to the size of what it is an equation for."""
         program, costs, n = self.program, self.costs, self.program.model.n
         blocks, states = program.nodes(costs.inner), program.nodes(self.point.inner)
         size = np.abs(states).max(axis=0, initial=0.0) + 1e-12

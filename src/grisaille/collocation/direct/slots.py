@@ -49,7 +49,7 @@ class Slots:
         return np.asarray(np.where(self.index >= 0, padded[self.index], self.known))
 
     def add_to(self, total: Floats, r: int, values: Floats) -> None:
-        """Adds what belongs to the slots of a record to θ: a vector, or a matrix."""
+        """Add what belongs to the slots of a record to θ: a vector, or a matrix."""
         own = self.index[r] >= 0
         np.add.at(total, np.ix_(*[self.index[r][own]] * total.ndim), values[np.ix_(*[own] * total.ndim)])
 

@@ -98,7 +98,7 @@ class Machine(Protocol):
     def address(self, array: Any) -> int: ...
     def launch(self, kernel: str, threads: int, given: ctypes.Structure) -> None: ...
     def finish(self) -> None:
-        """Waits for what was launched."""
+        """Wait for what was launched."""
 
     def plain(self) -> Machine | None:
         """Return the same with plain quotients, where its own are others."""

@@ -35,7 +35,7 @@ class FilterLibrary(SharedLibrary):
         return self._library.function(name, *arguments)
 
     def count(self, steps: int, directions: int) -> None:
-        """Adds what a pass has taken; where steps have become many, the next one runs with the quicker build."""
+        """Add what a pass has taken; where steps have become many, the next one runs with the quicker build."""
         if self._final is None:
             return
         with self._lock:

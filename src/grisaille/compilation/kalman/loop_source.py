@@ -34,19 +34,19 @@ class PointFunction:
 
     @property
     def value(self) -> str:
-        """Its C text."""
+        """Return its C text."""
         return print_function(self.function, self.name, self.inputs, self.outputs)
 
     @property
     def forward(self) -> str:
-        """The C text of its derivatives along directions."""
+        """Return the C text of its derivatives along directions."""
         along = with_directions(self.function, self.moving, self.inputs, 1)
         seeds, results = tuple(f"d{n}" for n in self.moving), tuple(f"d{o}" for o in self.outputs)
         return print_tangent(along, f"{self.name}_forward", (*self.inputs, *seeds), seeds, results, len(results))
 
     @property
     def reverse(self) -> str:
-        """The C text of its adjoints."""
+        """Return the C text of its adjoints."""
         back = reversed_function(self.function, self.inputs, self.moving)
         given, results = tuple(f"l{o}" for o in self.outputs), tuple(f"l{n}" for n in self.moving)
         return print_function(back, f"{self.name}_reverse", (*self.inputs, *given), results)
@@ -84,7 +84,7 @@ class FilterLoops:
 
     @cached_property
     def values(self) -> FilterLibrary:
-        """The compiled pass without derivatives."""
+        """Return the compiled pass without derivatives."""
         return build_filter(CSource(self.source("values"), self.text_length, often=True), self.instructions)
 
     def source(self, derivatives: str) -> str:

@@ -88,7 +88,7 @@ class Formulation:
 
     @property
     def has_loops(self) -> bool:
-        """Whether compiled code may run loops, as long as steps and updates written out would be."""
+        """Return whether compiled code may run loops, as long as steps and updates written out would be."""
         return self.loop is not None
 
     @cached_property
@@ -98,12 +98,12 @@ class Formulation:
 
     @cached_property
     def looped(self) -> FilterLoops | None:
-        """The formulas of step and update as loops."""
+        """Return the formulas of step and update as loops."""
         return self.loop() if self.loop else None
 
     @property
     def loops(self) -> FilterLoops | None:
-        """What compiled code runs in place of the formulas; none where these are short."""
+        """Return what compiled code runs in place of the formulas; none where these are short."""
         return self.looped if self.products > MAX_UNROLLED_PRODUCTS else None
 
     @cached_property
@@ -125,7 +125,7 @@ class FilterProgram:
 
     @property
     def loops(self) -> FilterLoops | None:
-        """What compiled code runs in place of the formulas; none where these are short."""
+        """Return what compiled code runs in place of the formulas; none where these are short."""
         return self.formulation.loops
 
     @property

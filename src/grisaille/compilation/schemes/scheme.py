@@ -41,7 +41,7 @@ class Scheme:
 
     @property
     def program(self) -> tuple[str, tuple[Tableau, ...]]:
-        """What two schemes that are one C file have in common."""
+        """Return what two schemes that are one C file have in common."""
         return self.header, self.tableaux
 
     def taking(self, fixed_step: float) -> Scheme:

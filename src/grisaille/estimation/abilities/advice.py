@@ -14,7 +14,7 @@ class Advice:
 
     @property
     def against_outliers(self) -> str:
-        """How the method would count outliers less, as a call; empty where it does, or where it cannot."""
+        """Return how the method would count outliers less, as a call; empty where it does, or where it cannot."""
         return ""
 
     def about_correlation(self, estimate: Estimate) -> str:

@@ -67,7 +67,7 @@ class ConcentratedDensity(LogDensity):
 
     @property
     def couples_levels(self) -> bool:
-        """Whether levels, of several outputs or beside priors and declared ones, have their own share."""
+        """Return whether levels, of several outputs or beside priors and declared ones, have their own share."""
         return bool(self.problem.sigma) and not self._is_alone
 
     @property

@@ -44,7 +44,7 @@ class ProfileCriterion(ABC):
 
     @property
     def couples_levels(self) -> bool:
-        """Whether these levels, of several outputs or beside priors, add to the curvature by themselves."""
+        """Return whether these levels, of several outputs or beside priors, add to the curvature by themselves."""
         return False
 
     @property
@@ -54,12 +54,12 @@ class ProfileCriterion(ABC):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The unknowns by name, in the order of θ."""
+        """Return the unknowns by name, in the order of θ."""
         return tuple(u.name for u in self.unknowns)
 
     @property
     def start(self) -> np.ndarray:
-        """The guess."""
+        """Return the guess."""
         return np.array([u.guess for u in self.unknowns])
 
     @property

@@ -30,7 +30,7 @@ class Transform:
 
     @property
     def kind(self) -> Literal["logit", "log", "log from above", "identity"]:
-        """Which of the four it is."""
+        """Return which of the four it is."""
         if np.isfinite(self.lower) and np.isfinite(self.upper):
             return "logit"
         if np.isfinite(self.lower):

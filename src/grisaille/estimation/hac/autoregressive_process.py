@@ -43,7 +43,7 @@ class AutoregressiveProcess:
 
     @property
     def root(self) -> float:
-        """The largest root of a single one; 0 of white noise."""
+        """Return the largest root of a single one; 0 of white noise."""
         p, m = self.order, self.noise.shape[-1]
         if not p:
             return 0.0

@@ -31,7 +31,7 @@ class SampleGrid:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """The number of experiments, of instants at most, and of outputs."""
+        """Return the number of experiments, of instants at most, and of outputs."""
         return len(self.times), max(len(t) for t in self.times), len(self.outputs)
 
     @property
@@ -41,7 +41,7 @@ class SampleGrid:
 
     @property
     def interval(self) -> float:
-        """The mean distance of instants."""
+        """Return the mean distance of instants."""
         return sum(float(np.ptp(t)) for t in self.times) / max(self.instants - len(self.times), 1)
 
     def spread(self, values: Floats) -> Floats:

@@ -45,7 +45,7 @@ class OutputLaw:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is normal noise of an unknown level."""
+        """Return whether it is normal noise of an unknown level."""
         return isinstance(self.law, Normal) and LEVEL_ARGUMENT not in self.formulas
 
     @cached_property

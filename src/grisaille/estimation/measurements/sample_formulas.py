@@ -64,13 +64,13 @@ class SampleFormula:
 
     @cached_property
     def follows_time(self) -> bool:
-        """Whether the formula contains time."""
+        """Return whether the formula contains time."""
         p, y, t = (ca.SX.sym(n, *self.function.size_in(k)) for k, n in enumerate("pyt"))
         return bool(ca.depends_on(self.function(p, y, t), t))
 
     @property
     def is_constant(self) -> bool:
-        """Whether all samples have the same value."""
+        """Return whether all samples have the same value."""
         return not self.needs and not self.follows_time
 
     @cached_property

@@ -50,7 +50,7 @@ class SharedNoise:
 
     @cached_property
     def is_constant(self) -> bool:
-        """Whether covariances are the same at all instants where levels of noise are."""
+        """Return whether covariances are the same at all instants where levels of noise are."""
         return not self.needs and not any(f.follows_time for f in self.covariances.values())
 
 
@@ -84,7 +84,7 @@ class CovarianceEntries:
 
     @property
     def is_constant(self) -> bool:
-        """Whether Σ is the same at all instants."""
+        """Return whether Σ is the same at all instants."""
         return all(len(v) == 1 for v in self.values.values())
 
     def matrix(self, among: Sequence[int], rows: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ SAME_INSTANT = 1e-9
 
 
 def check_horizon(horizon: object, clock: Clock | None) -> None:
-    """Refuses what is no horizon; ``clock`` is None where rows are numbered."""
+    """Refuse what is no horizon; ``clock`` is None where rows are numbered."""
     last_used(horizon, np.zeros(0), clock)
 
 

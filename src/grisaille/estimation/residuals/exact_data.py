@@ -44,7 +44,7 @@ class ExactLevels:
 
     @property
     def may_vanish(self) -> bool:
-        """Whether no declared noise keeps the likelihood finite."""
+        """Return whether no declared noise keeps the likelihood finite."""
         return bool(self.noise) or (self.is_zero and bool(self.scales))
 
 

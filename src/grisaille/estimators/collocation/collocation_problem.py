@@ -52,7 +52,7 @@ class CollocationProblem(EstimationProblem):
 
     @property
     def transcription(self) -> str:
-        """How trajectories are represented, and why so."""
+        """Return how trajectories are represented, and why so."""
         return self.trajectories.text
 
     @cached_property

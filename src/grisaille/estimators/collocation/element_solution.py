@@ -46,7 +46,7 @@ class ElementSolution(Solution):
 
     @property
     def curvature_of_path(self) -> LinearizedPath | None:
-        """The model at the solution, with Gauss–Newton's curvature where the exact one has no minimum."""
+        """Return the model at the solution, with Gauss–Newton's curvature where the exact one has no minimum."""
         return self._model
 
     def least(self) -> tuple[np.ndarray, np.ndarray]:

@@ -85,7 +85,7 @@ class Elements(TrajectoryBasis):
 
     @property
     def is_biased(self) -> bool:  # type: ignore[override]
-        """Whether an estimated unknown decides how strongly noise acts: it is biased as a level would be."""
+        """Return whether an estimated unknown decides how strongly noise acts: it is biased as a level would be."""
         return bool(self.program.functions.gain_slots)
 
     def inside_levels(self, unknowns: Sequence[Unknown]) -> np.ndarray:

@@ -102,7 +102,7 @@ class SplineSolution(Solution):
 
     @cached_property
     def implicit_responses(self) -> list[np.ndarray]:
-        """The same by the exact curvature."""
+        """Return the same by the exact curvature."""
         q, slopes = self.at, self.at.task.slopes(self.theta)
         at = q.task.linearised(q.xi, q.betas, exact=True)
         return [

@@ -81,7 +81,7 @@ class Splines(TrajectoryBasis):
 
     @property
     def placed(self) -> bool:
-        """Whether knots were placed automatically; those of the user's own are added to, not judged."""
+        """Return whether knots were placed automatically; those of the user's own are added to, not judged."""
         return isinstance(self.method.knots, str)
 
     @property

@@ -42,7 +42,7 @@ class Strides:
 
     @property
     def have_settled(self) -> bool:
-        """A stride that was cut has not settled, unless it is as short as can be and turns back: a corner."""
+        """Return a stride that was cut has not settled, unless it is as short as can be and turns back: a corner."""
         return bool(self.settled.all())
 
     def after(self, step: Floats) -> Self:

@@ -79,7 +79,7 @@ class Solution(SearchEnd[Any], ABC):
 
     @property
     def has_exact_priors(self) -> bool:
-        """Whether that curvature contains the exact one of priors, not the one that is searched with."""
+        """Return whether that curvature contains the exact one of priors, not the one that is searched with."""
         return False
 
     @abstractmethod
@@ -102,7 +102,7 @@ class Solution(SearchEnd[Any], ABC):
 
     @abstractmethod
     def marginal(self, sensitive: bool) -> Marginal:
-        """Raises ``NotPositiveDefinite`` where there is no curvature to integrate with."""
+        """Raise ``NotPositiveDefinite`` where there is no curvature to integrate with."""
 
     @abstractmethod
     def marginals(self, sensitive: bool) -> list[Marginal]:
@@ -176,7 +176,7 @@ class TrajectoryBasis(ABC):
     @property
     @abstractmethod
     def text(self) -> str:
-        """How trajectories are represented, and why so."""
+        """Return how trajectories are represented, and why so."""
 
     @property
     @abstractmethod

@@ -145,7 +145,7 @@ class KalmanML(Estimator):
 
     @property
     def own_filter(self) -> FilterMethod | None:
-        """The options of a filter that is not the package's own."""
+        """Return the options of a filter that is not the package's own."""
         return None if isinstance(self.filter, str) else self.filter
 
     @property
@@ -230,7 +230,7 @@ class KalmanML(Estimator):
 
     @property
     def bound_penalty(self) -> BoundPenalty:
-        """What keeps unknowns inside their bounds beside the likelihood."""
+        """Return what keeps unknowns inside their bounds beside the likelihood."""
         return BoundPenalty(self.penalty if self.bounds == "transform" else 0.0)
 
     def further_unknowns(self, structure: Structure, data: Sequence[Experiment], wanted: Sequence[str]) -> list[str]:

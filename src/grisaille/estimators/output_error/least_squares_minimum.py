@@ -23,7 +23,7 @@ class LeastSquaresMinimum:
 
     @property
     def whole(self) -> float:
-        """The objective with the levels that were estimated: comparable between minima of the same data."""
+        """Return the objective with the levels that were estimated: comparable between minima of the same data."""
         of = self.problem.outputs.index
         logs = [np.sum(self.problem.output_of == of(name)) * np.log(s) for name, s in self.problem.sigma.items()]
         return float(self.evaluation.objective + sum(logs))

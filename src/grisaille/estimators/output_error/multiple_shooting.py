@@ -156,7 +156,7 @@ class MultipleShooting:
 
     @cached_property
     def _rates(self) -> list[str]:
-        """The derivatives of the states without disturbances, as texts."""
+        """Return the derivatives of the states without disturbances, as texts."""
         system = self.pieces[0].runner.structure.system
         quiet = [system.u[k] if s.kind != "disturbance" else ca.SX(0) for k, s in enumerate(system.signals)]
         rates = ca.substitute(system.rhs, system.u, ca.vertcat(*quiet)) if quiet else system.rhs

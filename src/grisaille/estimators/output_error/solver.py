@@ -41,12 +41,12 @@ class LeastSquaresSolver:
 
     @property
     def is_robust(self) -> bool:
-        """Whether large residuals count less than their squares."""
+        """Return whether large residuals count less than their squares."""
         return self.method.loss != "linear"
 
     @property
     def is_multiple(self) -> bool:
-        """Whether records are cut into pieces."""
+        """Return whether records are cut into pieces."""
         return self.method.shooting == "multiple"
 
     def begin(self, problem: EstimationProblem, search: Squares) -> tuple[LeastSquaresMinimum, list[str]]:

@@ -128,7 +128,7 @@ class MeanCriterion:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether nothing in it is estimated from errors: the weighting is given."""
+        """Return whether nothing in it is estimated from errors: the weighting is given."""
         return self.given is not None and not self.with_variance
 
     @property

@@ -65,7 +65,7 @@ class MeanSearch(Search[MeanValue]):
 
     @property
     def is_spent(self) -> bool:
-        """Whether the limit of steps or of ensembles has been reached, over all searches."""
+        """Return whether the limit of steps or of ensembles has been reached, over all searches."""
         return self.iterations <= 0 or not self.left
 
     def evaluate(self, theta: np.ndarray, *, sensitive: bool = True, quietly: bool = False) -> MeanValue:

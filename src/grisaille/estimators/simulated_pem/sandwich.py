@@ -60,7 +60,7 @@ class Sandwich:
 
     @property
     def correction_errors(self) -> np.ndarray:
-        """The correction in units of standard errors."""
+        """Return the correction in units of standard errors."""
         total = np.diag(self.data)
         safe = np.where(np.isfinite(total) & (total > 0), total, np.inf)
         return np.asarray(np.abs(self.correction) / np.sqrt(safe))

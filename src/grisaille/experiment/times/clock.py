@@ -81,7 +81,7 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """The length of the unit; only needed where dates or durations are converted."""
+        """Return the length of the unit; only needed where dates or durations are converted."""
         if self.unit not in UNITS:
             raise DataError(
                 f"unit of time is {self.unit!r}; for dates it must be one of {', '.join(map(repr, UNITS))}."
@@ -180,7 +180,7 @@ class Clock:
 
     @property
     def zone(self) -> str:
-        """The name of the time zone, ``"Europe/Berlin"``; empty where there is none."""
+        """Return the name of the time zone, ``"Europe/Berlin"``; empty where there is none."""
         return "" if self.origin is None or self.origin.tz is None else str(self.origin.tz)
 
     @property
@@ -219,7 +219,7 @@ def is_calendar(raw: Any) -> bool:
 
 
 def is_length(value: object) -> bool:
-    """A ``Timedelta``, or text that is one, ``"15min"`` or ``"1 day"``; not a date, and not a number as text."""
+    """Return a ``Timedelta``, or text that is one, ``"15min"`` or ``"1 day"``; not a date, and not a number as text."""
     if isinstance(value, pd.Timedelta | np.timedelta64 | datetime.timedelta):
         return True
     if not isinstance(value, str) or is_numeric(value) or not any(c.isalpha() for c in value):

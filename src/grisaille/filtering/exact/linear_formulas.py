@@ -62,7 +62,7 @@ class Formula:
 
     @property
     def is_fixed(self) -> bool:
-        """The same at every instant."""
+        """Return the same at every instant."""
         return not self.signals and not self.depends_on_time
 
     @property

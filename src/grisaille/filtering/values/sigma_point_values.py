@@ -35,7 +35,7 @@ class SigmaPointValues(ExtendedFilter):
 
     @property
     def library(self) -> FilterLibrary:
-        """The compiled pass."""
+        """Return the compiled pass."""
         if self.newton not in self._by_newton:
             formulation = formulate(self.model, replace(self.kind, constant=self._is_constant()))
             assert formulation.looped is not None, "a filter of averages that are cut has no loops"

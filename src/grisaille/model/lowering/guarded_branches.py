@@ -44,7 +44,9 @@ def guard(roots: Sequence[Expression]) -> list[Expression]:
 
 
 def _multiply(nodes: list[Expression], roots: Sequence[Expression]) -> bool:
-    """Return whether copies for each branch would grow out of hand: of every node one for each way of branches to it."""
+    """Return whether copies for each branch would grow out of hand: of every node one for each way of branches to
+    it.
+    """
     ways: dict[int, set[int]] = {id(node): set() for node in nodes}
     numbers: dict[tuple[int, int, int], int] = {}
     for root in roots:

@@ -83,7 +83,9 @@ GROWING_OPERATIONS = frozenset((ca.OP_EXP, ca.OP_POW, ca.OP_CONSTPOW, ca.OP_SINH
 
 
 def _quotient(_data: Data, above: ca.SX, below: ca.SX) -> ca.SX:
-    """Return a / b; in 1 + exp(x) the exponent is kept from overflow: the quotient is zero there, its slope inf / inf."""
+    """Return a / b; in 1 + exp(x) the exponent is kept from overflow: the quotient is zero there, its slope inf /
+    inf.
+    """
     if below.is_scalar() and below.op() == ca.OP_ADD:
         first, second = below.dep(0), below.dep(1)
         if second.is_constant():
@@ -118,7 +120,9 @@ MARK_VALUES = {BEND_MARK: 1.0, SMOOTH_MARK: 2.0}
 
 
 def _reaches(size: float, a: ca.SX, b: ca.SX) -> ca.SX:
-    """Return ``a >= b`` as 1 or 0, not to be taken for a switch: the passes that look for jumps see no relation in it."""
+    """Return ``a >= b`` as 1 or 0, not to be taken for a switch: the passes that look for jumps see no relation in
+    it.
+    """
     # 0 - a is -0 at a = 0, which copysign takes for negative: what is added makes every zero positive
     return (size + ca.SX.binary(ca.OP_COPYSIGN, ca.SX(size), a - b + 1e-300)) / (2 * size)
 

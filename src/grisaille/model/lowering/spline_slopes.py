@@ -65,7 +65,9 @@ def _mean(h1: float, h2: float, s1: ca.SX, s2: ca.SX) -> ca.SX:
 
 
 def _end(h1: float, h2: float, s1: ca.SX, s2: ca.SX) -> ca.SX:
-    """Return the slope of the parabola through three points, between zero and three times the secant of the first two."""
+    """Return the slope of the parabola through three points, between zero and three times the secant of the first
+    two.
+    """
     slope = ((2 * h1 + h2) * s1 - h1 * s2) / (h1 + h2)
     steep = MAX_END_SLOPE * s1
     is_wrong, is_steep = slope * s1 <= 0, (slope - steep) * s1 > 0

@@ -52,7 +52,9 @@ def fitted_model(text: str) -> FittedText | None:
 
 
 def find_original(fitted: FittedText, folders: Sequence[Path], label: str) -> Path | None:
-    """Return the file of the original, beside the fitted one or in a folder; None where its library stands in a folder."""
+    """Return the file of the original, beside the fitted one or in a folder; None where its library stands in a
+    folder.
+    """
     name, first = fitted.file, fitted.base.partition(".")[0]
     if name and not Path(name).is_absolute() and ".." not in Path(name).parts:
         for folder in folders:

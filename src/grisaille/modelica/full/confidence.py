@@ -34,7 +34,9 @@ class Written:
     """Whether it modifies a class that is put in place of another: which components it reaches is not written."""
 
     def level(self, path: list[str]) -> int:
-        """Return the confidence number for the variable of this path; one more than its depth for the start of a type."""
+        """Return the confidence number for the variable of this path; one more than its depth for the start of a
+        type.
+        """
         if self.is_inside_redeclaration and self.names and self.names[0] in path:
             return path.index(self.names[0]) + 1
         return max(len(path) - len(self.names), 0) + 1

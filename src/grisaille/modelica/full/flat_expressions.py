@@ -128,7 +128,9 @@ class Expressions:
         return lost[0] if lost else None
 
     def _entries(self, node: Any) -> list[str] | None:
-        """Return ``p[1].x``, ``p[2].x``, … that the compiler writes for ``p.x``, where subscripts follow in the text."""
+        """Return ``p[1].x``, ``p[2].x``, … that the compiler writes for ``p.x``, where subscripts follow in the
+        text.
+        """
         kind, inner = node_of(node)
         if kind != "Array" or not inner["elements"]:
             return None

@@ -471,7 +471,9 @@ class _Writer(Expressions):
 
 
 def _makes_object(name: str, function: Tree) -> bool:
-    """Return whether a function is the constructor of an external object, such as a table: it gives what it is called."""
+    """Return whether a function is the constructor of an external object, such as a table: it gives what it is
+    called.
+    """
     kinds = [part["type_name"] for part in function["outputs"]]
     return function["external"] is not None and kinds in ([name], [name.rpartition(".")[2]])
 

@@ -58,7 +58,9 @@ class LibraryPlace:
 
     @cached_property
     def text(self) -> str:
-        """Return the text, with the names that the other libraries have today; letters that are no UTF-8 are replaced."""
+        """Return the text, with the names that the other libraries have today; letters that are no UTF-8 are
+        replaced.
+        """
         return convert_text(self._written, self.library.renamed) if self.library.renamed else self._written
 
     @cached_property

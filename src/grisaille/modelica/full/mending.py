@@ -81,7 +81,9 @@ def _selections(text: str, bare: str) -> Iterator[Edit]:
 
 
 def _dotted_modifiers(text: str, bare: str) -> Iterator[Edit]:
-    """Yield ``extends B(a.p = 2, a.q = 3)`` as ``extends B(a(p = 2, q = 3))``, which means the same; one dot at a time."""
+    """Yield ``extends B(a.p = 2, a.q = 3)`` as ``extends B(a(p = 2, q = 3))``, which means the same; one dot at a
+    time.
+    """
     moved_until = 0
     for found in _DOTTED.finditer(bare):
         if found.start() < moved_until:
@@ -112,7 +114,9 @@ def _prefixes(argument: str) -> str:
 
 
 def _arguments(bare: str, comma: int) -> Iterator[tuple[str, str, int, int, int]]:
-    """Yield modifiers behind a comma: name, what follows it (``.``, ``(`` or ``=``), where it begins, goes on and ends."""
+    """Yield modifiers behind a comma: name, what follows it (``.``, ``(`` or ``=``), where it begins, goes on and
+    ends.
+    """
     while bare[comma : comma + 1] == ",":
         begin = comma + 1
         comma = end_of_argument(bare, begin)
@@ -151,7 +155,9 @@ def _early_annotations(text: str, bare: str) -> Iterator[Edit]:
 
 
 def _typed_connectors(text: str, bare: str) -> Iterator[Edit]:
-    """Yield a connector that extends a type of its own as a number; a type that is put in its place has a unit at most."""
+    """Yield a connector that extends a type of its own as a number; a type that is put in its place has a unit at
+    most.
+    """
     types = set()
     for found in _TYPED.finditer(bare):
         types.add(found[2])

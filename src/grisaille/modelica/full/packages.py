@@ -89,7 +89,9 @@ def _is_plain(made: tree.Class) -> bool:
 
 
 def _needs_package(text: str, file: Path | None) -> bool:
-    """Return whether a flat file that stands in a package calls functions, or names classes, which it does not bring."""
+    """Return whether a flat file that stands in a package calls functions, or names classes, which it does not
+    bring.
+    """
     within = _WITHIN.match(COMMENT_OR_TEXT.sub(" ", text))
     if within is None or not within[1] or package_of(file) is None:
         return False

@@ -148,7 +148,9 @@ def _without(form: dict[str, float], zero: set[str]) -> dict[str, float]:
 
 
 def _terms(law: WrittenEquation, variables: Mapping[str, object]) -> dict[str, float] | None:
-    """Return coefficients of variables in a law that is linear in them, with numbers for coefficients and nothing else."""
+    """Return coefficients of variables in a law that is linear in them, with numbers for coefficients and nothing
+    else.
+    """
     found: dict[str, float] = {}
     stack: list[tuple[Expression, float]] = [(law.left, 1.0), (law.right, -1.0)]
     while stack:

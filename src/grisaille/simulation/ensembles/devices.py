@@ -67,7 +67,7 @@ def choose_device(
 
 
 def require_device(wanted: str) -> None:
-    """Raises where a graphics processor is asked for by name and there is none."""
+    """Raise where a graphics processor is asked for by name and there is none."""
     if wanted not in ("cpu", "auto"):
         require_graphics_device()
 
@@ -136,6 +136,6 @@ def _instructions(setting: EnsembleSetup) -> int:
 
 
 def check_device(wanted: object) -> None:
-    """Raises where it is none of the names."""
+    """Raise where it is none of the names."""
     if wanted not in DEVICES:
         raise SimulationError(f"device is {wanted!r}; it must be one of {', '.join(map(repr, DEVICES))}.")

@@ -203,7 +203,7 @@ def _white_pilot(
 
 
 def _say_white(found: WhitePilot, posed: ExperimentPoint, setting: EnsembleSetup, options: EnsembleOptions) -> None:
-    """Raises or warns where steps within the limit of work are too long."""
+    """Raise or warns where steps within the limit of work are too long."""
     if found.error <= 1.0:
         return
     h = float(np.diff(setting.grid.points).max()) / found.substeps

@@ -57,7 +57,7 @@ class EnsemblePrediction:
 
     @property
     def y(self) -> np.ndarray:
-        """What is compared with measurements."""
+        """Return what is compared with measurements."""
         return self.mean
 
     @property

@@ -62,7 +62,7 @@ class Reducer(Protocol):
 
     @property
     def needs_rows(self) -> bool:
-        """Whether each realization's own values are needed, or moments are enough."""
+        """Return whether each realization's own values are needed, or moments are enough."""
 
     def update(self, block: RealizationBlock) -> None: ...
     def result(self) -> Statistic: ...

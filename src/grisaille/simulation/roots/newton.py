@@ -182,7 +182,7 @@ class Newton:
 
     @property
     def orientation(self) -> int:
-        """The sign of det dF/dz: the same all along a branch of solutions."""
+        """Return the sign of det dF/dz: the same all along a branch of solutions."""
         matrix, pivots = self.factors
         swaps = sum(p != k for k, p in enumerate(pivots))
         return -1 if (swaps + int(np.sum(np.diag(matrix) < 0))) % 2 else 1

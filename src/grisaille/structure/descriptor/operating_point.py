@@ -76,7 +76,9 @@ def start_point(
 
 
 def locate(structure: Structure, values: Mapping[str, float], t: float, p: Matrix, label: str) -> OperatingPoint:
-    """Return the point of the reduced system at which the named quantities have these values (a row of a trajectory)."""
+    """Return the point of the reduced system at which the named quantities have these values (a row of a
+    trajectory).
+    """
     system = structure.system
     u = steady_signals(system, values, t, p)
     variables = structure.model.variables

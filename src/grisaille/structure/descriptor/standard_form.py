@@ -46,12 +46,16 @@ class Separation:
 
     @property
     def free_basis(self) -> Matrix:
-        """Return columns that span the free part of z(t₀): z(t₀) = T₁ x_s(t₀) + what inputs and disturbances dictate."""
+        """Return columns that span the free part of z(t₀): z(t₀) = T₁ x_s(t₀) + what inputs and disturbances
+        dictate.
+        """
         return self.Q[:, : self.finite_modes]
 
     @property
     def free_projector(self) -> Matrix:
-        """Return the projection of eq. (8): what of z(t₀) may be chosen; a zero row is a variable without any freedom."""
+        """Return the projection of eq. (8): what of z(t₀) may be chosen; a zero row is a variable without any
+        freedom.
+        """
         projector: Matrix = self.free_basis @ _inverse(self.Q)[: self.finite_modes]
         return projector
 
@@ -160,7 +164,7 @@ def _inverse(matrix: Matrix) -> Matrix:
 
 
 def _strictly_upper(matrix: Matrix, sizes: tuple[int, ...]) -> Matrix:
-    """Return the blocks on and below the diagonal are zero by construction: without their rounding, Nᵐ = 0 holds
+    """Clear the blocks on and below the diagonal, zero by construction: without their rounding, Nᵐ = 0 holds
     exactly.
     """
     block = np.repeat(np.arange(len(sizes)), sizes)

@@ -42,7 +42,9 @@ def times(n: int) -> str:
 
 
 def advise(name: str, kind: str, arrivals: tuple[Arrival, ...], undefined: str = "") -> tuple[str, ...]:
-    """Return remedies for one variable, the likely one first; ``undefined`` names what enters nonlinearly and must not."""
+    """Return remedies for one variable, the likely one first; ``undefined`` names what enters nonlinearly and must
+    not.
+    """
     if undefined:
         return (
             f"give what drives {undefined} a spectrum with more poles, such as gr.spectra.lowpass(bandwidth=…)",

@@ -17,7 +17,8 @@ from grisaille.structure.equations import Equations
 from grisaille.structure.switching_pieces import separate_relations
 
 SIZE_FACTORS = (1.0, 0.1, 1.0, 0.01)
-"""Points are drawn at these parts of typical sizes: an exponential that hides every other term at one does not at all.
+"""Points are drawn at these parts of typical sizes: an exponential that hides every other term at one does not at
+all.
 """
 TIME_FACTORS = (1.0, 1e3, 1.0, 1e6)
 """And at these sizes of time: what changes in years is constant during the first seconds."""
@@ -86,7 +87,9 @@ def _relation_cancels(equations: Equations, parts: Sequence[ca.SX], symbol: ca.S
 
 
 def _cancelling_symbols(equations: Equations, parts: Sequence[ca.SX], relations: ca.SX) -> list[ca.SX]:
-    """Return unknowns and signals that a sum contains up to rounding only; not those that a relation in it still needs."""
+    """Return unknowns and signals that a sum contains up to rounding only; not those that a relation in it still
+    needs.
+    """
     needed = {s.element_hash() for s in ca.symvar(relations)}
     own = [s for s in ca.vertsplit(_moving(equations, parts)) if s.element_hash() not in needed and s.numel()]
     if not own:

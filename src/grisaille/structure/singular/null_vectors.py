@@ -185,7 +185,9 @@ class SampledJacobian:
             yield self._part(self.at(turned), rows, columns)
 
     def _sized(self, rows: Sequence[int], columns: Sequence[int]) -> Iterator[np.ndarray]:
-        """Yield a block with parameters of the size of their values: x / 1e5 with x of its nominal size is of size one."""
+        """Yield a block with parameters of the size of their values: x / 1e5 with x of its nominal size is of size
+        one.
+        """
         declared = {
             self.equations.parameters[n].element_hash(): p.value for n, p in self.equations.model.parameters.items()
         }

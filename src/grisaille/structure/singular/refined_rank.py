@@ -136,7 +136,9 @@ class _Evening:
                 yield point + away * np.minimum(MAX_LOG_CHANGE / np.maximum(change, 1e-300), 1.0)[:, None]
 
     def _step(self, point: np.ndarray) -> np.ndarray | None:
-        """Return the shortest one towards entries of one size, as far as logarithms are linear; None from a bad point."""
+        """Return the shortest one towards entries of one size, as far as logarithms are linear; None from a bad
+        point.
+        """
         found = self._logarithms(point)
         if found is None:
             return None

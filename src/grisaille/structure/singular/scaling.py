@@ -61,7 +61,9 @@ def equilibrated_entries(matrix: csc_array) -> tuple[csc_array, np.ndarray, np.n
 def equilibrated_triplets(
     values: np.ndarray, row: np.ndarray, column: np.ndarray, shape: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return entries, each in its row and column, scaled so that rows and columns have one size; and the sizes of both."""
+    """Return entries, each in its row and column, scaled so that rows and columns have one size; and the sizes of
+    both.
+    """
     values = values.copy()
     rows, columns = np.ones(shape[0]), np.ones(shape[1])
     for _ in range(MAX_EQUILIBRATIONS):
@@ -75,7 +77,9 @@ def equilibrated_triplets(
 
 
 def balanced(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the matrix with entries as near to one as rows and columns allow, equilibrated; and the sizes of the rows."""
+    """Return the matrix with entries as near to one as rows and columns allow, equilibrated; and the sizes of the
+    rows.
+    """
     present = (matrix != 0) & np.isfinite(matrix)
     logarithms = np.zeros(matrix.shape)
     logarithms[present] = np.log(np.abs(matrix[present]))

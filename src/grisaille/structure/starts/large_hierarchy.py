@@ -249,7 +249,9 @@ class _Apart:
 
 
 def _combinations(matrix: csr_array, least: float) -> tuple[csr_array, csr_array]:
-    """Return combinations of rows that are independent, and of those that vanish, with singular values below ``least``."""
+    """Return combinations of rows that are independent, and of those that vanish, with singular values below
+    ``least``.
+    """
     matrix = _without_zeros(matrix)
     empty = np.flatnonzero(np.diff(matrix.indptr) == 0)
     kept, passed = [], [(np.array([[1.0]]), np.array([k])) for k in empty]

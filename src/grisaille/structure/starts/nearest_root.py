@@ -97,7 +97,9 @@ def _first_values(problem: StartProblem, guess: np.ndarray, known: np.ndarray | 
 
 
 def _is_injective(J: np.ndarray) -> bool:
-    """Return whether all principal minors are positive at all samples (K, nz, nz), after rows are permuted and signed."""
+    """Return whether all principal minors are positive at all samples (K, nz, nz), after rows are permuted and
+    signed.
+    """
     if not len(J):
         return False
     usual = np.median(np.abs(J), axis=0)
@@ -182,7 +184,9 @@ def distances_from_starts(problem: StartProblem, w: np.ndarray) -> tuple[float, 
 
 
 def _names(problem: StartProblem) -> list[str]:
-    """Return variables that follow from z, each under one name or those that were declared, and what of z has no name."""
+    """Return variables that follow from z, each under one name or those that were declared, and what of z has no
+    name.
+    """
     owner = problem.owner
     aliases, declared = owner.structure.equations.aliases, problem.wishes[1]
     named = [

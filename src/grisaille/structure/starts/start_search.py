@@ -225,7 +225,9 @@ def _together(problem: StartProblem, guess: np.ndarray) -> StartIterate:
 
 
 def _finite(problem: StartProblem, guess: np.ndarray, part: StartPart) -> np.ndarray | None:
-    """Return a point near the guess where the part's equations have values: its undeclared entries are moved off zero."""
+    """Return a point near the guess where the part's equations have values: its undeclared entries are moved off
+    zero.
+    """
     if np.isfinite(problem.residual(guess)[part.rows]).all():
         return guess
     free = np.zeros(len(guess))
@@ -248,7 +250,9 @@ def _all_moved(problem: StartProblem, guess: np.ndarray, part: StartPart) -> Ite
 def _moved_in_all_units(
     problem: StartProblem, guess: np.ndarray, part: StartPart, which: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Yield entries moved by their nominal values; then, where other values of the guess are of another size, by that."""
+    """Yield entries moved by their nominal values; then, where other values of the guess are of another size, by
+    that.
+    """
     yield from _moved(problem, guess, part, which)
     largest = float(np.abs(guess / problem.owner.nominal)[part.columns].max(initial=0.0))
     if 0.0 < largest < 0.1 or largest > 10.0:

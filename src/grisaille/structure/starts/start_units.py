@@ -36,7 +36,9 @@ class UnknownUnits:
         return float(np.abs(step if self.columns is None else step * self.columns).max(initial=0.0))
 
     def unknowns(self, w: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return all unknowns as corrections are measured; those outside of the part are left out where it has its own."""
+        """Return all unknowns as corrections are measured; those outside of the part are left out where it has its
+        own.
+        """
         if self.columns is None:
             return w
         own = np.zeros(len(w))

@@ -30,7 +30,9 @@ MAX_SHOWN = 6
 
 
 def undecided_unknowns(problem: StartProblem, w: np.ndarray) -> tuple[str, ...]:
-    """Return unknowns in relations of events that what must hold leaves open at w, although there are enough equations."""
+    """Return unknowns in relations of events that what must hold leaves open at w, although there are enough
+    equations.
+    """
     system = problem.owner.system
     rows = system.nc + system.nz + problem.initial_rows + len(problem.demands)
     if (

@@ -104,7 +104,9 @@ def _times_at_the_start(bare: str) -> Iterator[Edit]:
 
 
 def _with_named_ordinals(texts: Texts, found: re.Match[str]) -> Texts:
-    """Return ``Integer(e)`` of an enumeration as ``grisaille_ordinal(e >= e)``: rumoca does not compute with literals."""
+    """Return ``Integer(e)`` of an enumeration as ``grisaille_ordinal(e >= e)``: rumoca does not compute with
+    literals.
+    """
     call = re.compile(r"(?<![\w.])Integer\s*\((?=([^();=]+)\))")
 
     def places(bare: str) -> Iterator[Edit]:

@@ -70,7 +70,9 @@ def _clauses(text: str, bare: str, at: int, end: int) -> list[_Clause]:
 
 
 def _is_simultaneous(clauses: list[_Clause]) -> bool:
-    """Return whether nothing asks for the new value of a variable that several set, or for one that is set behind it."""
+    """Return whether nothing asks for the new value of a variable that several set, or for one that is set behind
+    it.
+    """
     times: dict[str, int] = {}
     for clause in clauses:
         for name in clause.values:

@@ -137,7 +137,9 @@ def _marked(text: str) -> str:
 
 
 def absent_members(flat: Mapping[str, Any]) -> set[str]:
-    """Return members of expandable connectors that nothing uses: they are not there, though a connector declares them."""
+    """Return members of expandable connectors that nothing uses: they are not there, though a connector declares
+    them.
+    """
     members = {
         name for name, variable in flat["variables"].items()
         if str(variable.get("description") or "").endswith((PERHAPS, MEMBER)) and variable["binding"] is None
