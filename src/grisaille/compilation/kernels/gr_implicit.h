@@ -432,9 +432,20 @@ GR_COLD double gr_radau_missed_size(void *run, const double *d) {
   return GR_RADAU_EIG_G * gr_radau_leeway(a->k) * gr_radau_rms(r->error, r->scale, 1);
 }
 
+/* Of smooth solutions F - x' is, to leading order, the cubic that is zero at the nodes, and at the start what is known
+ * there: error control judges that. What else there is has been seen by no stage. */
 GR_COLD double gr_radau_defect(void *run, double share) {
-  double d[GR_LEN(GR_NX)];
-  return gr_radau_drift(run, share, d) ? HUGE_VAL : gr_radau_missed_size(run, d);
+  const gr_radau_span *a = (const gr_radau_span *)run;
+  const gr_radau_room *r = a->r;
+  double d[GR_LEN(GR_NX)], l[3];
+  if (gr_radau_drift(run, share, d)) return HUGE_VAL;
+  const double c1 = GR_RADAU_C1, c2 = GR_RADAU_C2, part = (share - c1) * (share - c2) * (1.0 - share) / (c1 * c2);
+  gr_radau_collocation_slopes(0.0, l);
+  for (long i = 0; i < GR_NX; i++) {
+    const double slope = l[0] * r->Z[i] + l[1] * r->Z[i + GR_N] + l[2] * r->Z[i + 2 * GR_N];
+    d[i] -= part * (r->f[i] - slope / a->h);
+  }
+  return gr_radau_missed_size(run, d);
 }
 
 /* the share of a step of length h up to which nothing has been passed unseen; what it has missed, in tolerances */

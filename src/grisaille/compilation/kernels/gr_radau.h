@@ -46,6 +46,7 @@
 /* Newton with the exact matrix that shrinks by less has come to rounding: of 12 V, beside an ideal diode's 1e-5 ohm */
 #define GR_RADAU_STALLED 0.45
 #define GR_RADAU_STALLED_BELOW 0.1
+#define GR_RADAU_ONCE 1e-2 /* tolerances: an only iteration that may not have contracted moves by no more */
 
 enum { GR_RADAU_CONVERGED = 0, GR_RADAU_SLOW = 1, GR_RADAU_DIVERGED = 2, GR_RADAU_BAD_VALUE = 3 };
 
@@ -164,7 +165,8 @@ GR_FN void gr_radau_add_update(double *W, double *Z, const double *G) {
 }
 
 /* Simplified Newton until the error of Z is below kappa in the weighted norm. Gives up as soon as the observed
- * contraction says that `limit` iterations will not do; *shrink then says by how much a shorter step would. */
+ * contraction says that `limit` iterations will not do; *shrink then says by how much a shorter step would. How earlier
+ * steps contracted tells whether one iteration is enough, unless there are pieces: on the next one it says nothing. */
 GR_FN long gr_radau_iterate(gr_task *k, gr_radau_room *r, double t, double h, double kappa, long limit,
                             double *shrink) {
   gr_radau *s = r->s;
@@ -196,6 +198,9 @@ GR_FN long gr_radau_iterate(gr_task *k, gr_radau_room *r, double t, double h, do
     old = size > DBL_EPSILON ? size : DBL_EPSILON;
     gr_radau_add_update(r->W, r->Z, r->G);
     s->rate = rate;
+#if GR_HAS_SIDES
+    if (m == 1 && size > GR_RADAU_ONCE) continue;
+#endif
     if (rate * size <= kappa) return GR_RADAU_CONVERGED;
   }
   return GR_RADAU_DIVERGED;
