@@ -3,7 +3,8 @@
 The slope of |g| jumps where g is zero. A filter that takes slopes at the middle of its steps, or at their ends, counts
 each side by how many of these points lie on it, and its likelihood is a staircase in every unknown that moves the
 crossing. Here a bend is the mean of itself over times around a point, with the weights of a B-spline k over steps. With
-w = h |dg/dt| and τ = g/w
+τ = g/w, w = h |dg/dt| / (1 + (h ρ/2)²)^½ and ρ the rate at which the gap settles by itself, so that w is how far it
+comes in a step,
 
     max(g, 0) → w R(τ), R'' = k of order 2, a hat from -1 to 1:   R = (1 + 3 τ + 3 τ² - |τ|³)/6
     [g > 0]   → S(τ),   S' = k of order 3, from -3/2 to 3/2:      S = Σ_i (-1)ⁱ (3 over i) (τ + 3/2 - i)₊³/6
@@ -31,6 +32,8 @@ MAX_RELATIONS = 16
 """Relations, knots of tables among them, that are averaged."""
 SMALLEST_WIDTH = 1e-30
 """Added to w, which may be zero."""
+WIDEST = 1e30
+"""A width over which a bend has the mean of both slopes."""
 BENDING_OPERATIONS = frozenset((ca.OP_FABS, ca.OP_FMAX, ca.OP_FMIN))
 ONE_SIDED_OPERATIONS = frozenset(
     (ca.OP_SQRT, ca.OP_LOG, ca.OP_LOG1P, ca.OP_POW, ca.OP_CONSTPOW, ca.OP_ASIN, ca.OP_ACOS, ca.OP_ACOSH, ca.OP_ATANH)
@@ -72,7 +75,7 @@ def average_bends(model: StochasticModel, h: ca.SX) -> AveragedModel:
     if not widths.symbols:
         return AveragedModel(model.drift, model.residual, nothing, nothing)
     n, averaged = model.n, _with_relations(averaged, pieces)
-    formulas = _with_relations(widths.along(both[:n]), pieces)
+    formulas = _with_relations(widths.along(both[:n], averaged[:n]), pieces)
     return AveragedModel(averaged[:n], averaged[n:], ca.vertcat(*widths.symbols), formulas)
 
 
@@ -103,10 +106,16 @@ class _Widths:
             self.slopes.append(slope)
         return self._known[key]
 
-    def along(self, drift: ca.SX) -> ca.SX:
-        """Return the widths where states move so."""
-        rates = ca.mtimes(ca.vertcat(*self.slopes), ca.vertcat(drift, 1))
-        return ca.fabs(self.h * rates) + SMALLEST_WIDTH
+    def along(self, drift: ca.SX, averaged: ca.SX) -> ca.SX:
+        """Return the widths where states move so; what settles within a step moves no further than it settles."""
+        n, symbols = self.model.n, ca.vertcat(*self.symbols)
+        mean = ca.substitute(averaged, symbols, ca.SX(symbols.numel() * [WIDEST]))
+        found = []
+        for slope in self.slopes:
+            along, rate = slope[:n].T, ca.mtimes(slope, ca.vertcat(drift, 1))
+            own = ca.dot(along, ca.jtimes(mean, self.model.X, along)) / (ca.sumsqr(along) + SMALLEST_WIDTH)
+            found.append(ca.fabs(self.h * rate) / ca.sqrt(1 + (self.h * own / 2) ** 2) + SMALLEST_WIDTH)
+        return ca.vertcat(*found)
 
 
 def positive_part(gap: ca.SX, width: ca.SX) -> ca.SX:
