@@ -29,6 +29,10 @@ ROUNDING_OF_CRITERION = 1e-10
 SHRINKS, REMAINS = 0.25, 1e-14
 """Parts of a gain to which the next one falls where steps shrink; what such steps may leave to be gained."""
 GAIN_VANISHED = "the predicted decrease is below the tolerance"
+MAX_STALLED, STALLED_GAIN = 20, 1e-8
+"""Steps in a row with predicted gains below this that lower the criterion by rounding alone: minima lie on bends of the
+equations where either side sends the search to the other."""
+STALLED_ON_BEND = "no step lowers the criterion, whose minimum lies on a bend"
 
 
 class SearchPoint(Protocol):
@@ -131,6 +135,7 @@ class SearchEnd(Generic[P]):
 def descend(steps: StepSource[P, S], now: P, *, damping: float, tolerance: float, most: int) -> SearchEnd[P]:
     """Take steps from a starting point until the search ends."""
     found, filter, before = SearchEnd(now, False, f"{most} iterations were used up", 0), AcceptanceFilter(), np.inf
+    lowest, stalled = np.inf, 0
     for k in range(most):
         found.at, found.iterations = now, k + 1
         steps.note_accepted(now)
@@ -158,6 +163,13 @@ def descend(steps: StepSource[P, S], now: P, *, damping: float, tolerance: float
                 damping = max(GROWTH * damping, steps.least)
             elif now.cost - trial.cost > GOOD * share * step.predicted or trial.away < now.away:
                 damping /= 10
+            fell = lowest - now.cost > ROUNDING_OF_CRITERION * (1 + abs(now.cost))
+            lowest = min(lowest, now.cost)
+            is_stalled = not fell and abs(step.predicted) < STALLED_GAIN and now.residual < FEASIBLE
+            stalled = stalled + 1 if is_stalled else 0
+            if stalled == MAX_STALLED:
+                found.converged, found.reason = True, STALLED_ON_BEND
+                return found
             before = step.predicted if share == 1.0 and damping <= steps.least else np.inf
             damping, now = 0.0 if damping < 1e-3 * steps.least else damping, trial
         if damping > LARGEST:

@@ -18,7 +18,7 @@ from functools import cached_property
 import casadi as ca
 
 from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.filtering.averaged_bends import averaged_drift
+from grisaille.filtering.averaged_bends import average_bends
 from grisaille.filtering.moment_packing import Packing
 
 NEWTON_STEPS = 4
@@ -58,14 +58,18 @@ class AlgebraicModel:
     @cached_property
     def z(self) -> ca.SX:
         """Return the solution, and the largest last correction so far."""
+        return self._solution(self.model.residual, ca.SX(0, 1))
+
+    def _solution(self, residual: ca.SX, widths: ca.SX) -> ca.SX:
+        """Return the solution of residual = 0, in which widths are averaged over, and its largest last correction."""
         m = self.model
         if not m.z.numel():
             return m.z
-        slope = ca.jacobian(m.residual, m.z)
-        change = ca.Function("newton", self.plain_symbols, [ca.solve(slope, m.residual)])
+        slope = ca.jacobian(residual, m.z)
+        change = ca.Function("newton", [*self.plain_symbols, widths], [ca.solve(slope, residual)])
         z = m.z
         for _ in range(self.steps):
-            last = change(m.t, m.X, z, m.u, m.q)
+            last = change(m.t, m.X, z, m.u, m.q, widths)
             z = z - last
         return ca.vertcat(z, ca.fmax(self.symbols[2][m.z.numel() :], ca.fabs(last)))
 
@@ -88,12 +92,15 @@ class AlgebraicModel:
     @cached_property
     def rates(self) -> ca.Function:
         """(t, h, X, (z, ρ), u, q) → drift f, its Jacobian A, the intensity W = B Bᵀ, and (z, ρ)."""
-        averaged, widths, formulas = averaged_drift(self.model, self.h)
-        f, B = self.formula(averaged), self.formula(self.model.noise)
-        A = ca.jacobian(f, self.model.X)
-        if widths.numel():
-            f, A = ca.substitute([f, A], [widths], [self.formula(formulas)])
-        return ca.Function("rates", self.step_symbols, [f, A, ca.mtimes(B, B.T), self.z])
+        m, averaged = self.model, average_bends(self.model, self.h)
+        z = self._solution(averaged.residual, averaged.widths) if averaged.widths.numel() else self.z
+        f, B = averaged.drift, m.noise
+        if m.z.numel():
+            f, B = ca.substitute([f, B], [m.z], [z[: m.z.numel()]])
+        found = [f, ca.jacobian(f, m.X), ca.mtimes(B, B.T), z]
+        if averaged.widths.numel():
+            found = ca.substitute(found, [averaged.widths], [self.formula(averaged.formulas)])
+        return ca.Function("rates", self.step_symbols, found)
 
     @cached_property
     def flow(self) -> ca.Function:

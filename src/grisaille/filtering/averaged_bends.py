@@ -1,9 +1,10 @@
-"""Drifts whose bends are averaged over a step, so that what steps make of them is a smooth function of the unknowns.
+"""Equations whose bends are averaged over a step, so that what steps make of them is a smooth function of the unknowns.
 
 The slope of |g| jumps where g is zero. A filter that takes slopes at the middle of its steps, or at their ends, counts
 each side by how many of these points lie on it, and its likelihood is a staircase in every unknown that moves the
 crossing. Here a bend is the mean of itself over times around a point, with the weights of a B-spline k over steps. With
-w = h |dg/dt| and τ = g/w
+τ = g/w, w = h |dg/dt| / (1 + (h ρ/2)²)^½ and ρ the rate at which the gap settles by itself, so that w is how far it
+comes in a step,
 
     max(g, 0) → w R(τ), R'' = k of order 2, a hat from -1 to 1:   R = (1 + 3 τ + 3 τ² - |τ|³)/6
     [g > 0]   → S(τ),   S' = k of order 3, from -3/2 to 3/2:      S = Σ_i (-1)ⁱ (3 over i) (τ + 3/2 - i)₊³/6
@@ -12,14 +13,15 @@ w = h |dg/dt| and τ = g/w
 f → f + ∂f/∂m (S - m). B-splines over points one step apart add up to one: the slopes along a crossing have the right
 sum wherever the points lie, and as steps get shorter nothing is left of the average.
 
-Algebraic unknowns count as constant in dg/dt, and what bends inside implicit equations stays as it is. So do jumps,
-formulas with logarithms, roots or powers beside a relation, which may mean nothing on its other side, and models with
-more than ``MAX_RELATIONS`` relations: each bend of a fine table is small.
+Inputs count as constant in dg/dt. Jumps stay as they are; so do formulas with logarithms, roots or powers beside a
+relation, which may mean nothing on its other side, and relations of models with more than ``MAX_RELATIONS`` of them:
+each bend of a fine table is small.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import casadi as ca
 
@@ -30,6 +32,8 @@ MAX_RELATIONS = 16
 """Relations, knots of tables among them, that are averaged."""
 SMALLEST_WIDTH = 1e-30
 """Added to w, which may be zero."""
+WIDEST = 1e30
+"""A width over which a bend has the mean of both slopes."""
 BENDING_OPERATIONS = frozenset((ca.OP_FABS, ca.OP_FMAX, ca.OP_FMIN))
 ONE_SIDED_OPERATIONS = frozenset(
     (ca.OP_SQRT, ca.OP_LOG, ca.OP_LOG1P, ca.OP_POW, ca.OP_CONSTPOW, ca.OP_ASIN, ca.OP_ACOS, ca.OP_ACOSH, ca.OP_ATANH)
@@ -46,26 +50,37 @@ Width = Callable[[ca.SX], ca.SX]
 """w of a gap."""
 
 
-def averaged_drift(model: StochasticModel, h: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """Return the drift with its bends averaged, symbols of widths in it, and their formulas.
+@dataclass(frozen=True, eq=False)
+class AveragedModel:
+    """The equations of a model with their bends averaged over a step."""
 
-    h : length of a step
-    """
-    drift, nothing = ca.densify(model.drift), ca.SX(0, 1)
-    if not ca.depends_on(drift, model.X):
-        return model.drift, nothing, nothing
+    drift: ca.SX
+    residual: ca.SX
+    widths: ca.SX
+    """Symbols in both, so that slopes of averages are averages of slopes."""
+    formulas: ca.SX
+    """Of the widths."""
+
+
+def average_bends(model: StochasticModel, h: ca.SX) -> AveragedModel:
+    """Return the averages over a step of length h."""
+    nothing, moving = ca.SX(0, 1), ca.vertcat(model.X, model.z)
+    both = ca.densify(ca.vertcat(model.drift, model.residual))
+    if not ca.depends_on(both, moving):
+        return AveragedModel(model.drift, model.residual, nothing, nothing)
     widths = _Widths(model, h)
-    smooth, pieces = separate_relations([drift], model.X)
-    averaged = _with_averaged_extremes(smooth[0], model.X, widths.of)
-    averaged = _with_averaged_relations(averaged, smooth[0], pieces, model, widths)
+    (smooth,), pieces = separate_relations([both], moving)
+    averaged = _with_averaged_extremes(smooth, moving, widths.of)
+    averaged = _with_averaged_relations(averaged, smooth, pieces, moving, widths)
     if not widths.symbols:
-        return model.drift, nothing, nothing
-    formulas = _with_relations(widths.along(drift), pieces)
-    return _with_relations(averaged, pieces), ca.vertcat(*widths.symbols), formulas
+        return AveragedModel(model.drift, model.residual, nothing, nothing)
+    n, averaged = model.n, _with_relations(averaged, pieces)
+    formulas = _with_relations(widths.along(both[:n], averaged[:n]), pieces)
+    return AveragedModel(averaged[:n], averaged[n:], ca.vertcat(*widths.symbols), formulas)
 
 
 class _Widths:
-    """Widths of gaps as symbols, so that slopes of averages are averages of slopes."""
+    """Widths of gaps, as symbols and as formulas."""
 
     def __init__(self, model: StochasticModel, h: ca.SX) -> None:
         self.model, self.h = model, h
@@ -76,7 +91,14 @@ class _Widths:
 
     def of(self, gap: ca.SX) -> ca.SX:
         """Return the width of a gap; that of one which is known where they move alike."""
-        slope = ca.densify(ca.jacobian(gap, ca.vertcat(self.model.X, self.model.t)))
+        m = self.model
+        moved = ca.vertcat(m.X, m.t)
+        slope = ca.jacobian(gap, moved)
+        if m.z.numel() and ca.depends_on(gap, m.z):
+            slope -= ca.mtimes(
+                ca.jacobian(gap, m.z), ca.solve(ca.jacobian(m.residual, m.z), ca.jacobian(m.residual, moved))
+            )
+        slope = ca.densify(slope)
         key = tuple(entry.element_hash() for entry in ca.horzsplit(slope))
         if key not in self._known:
             self._known[key] = ca.SX.sym(f"width{len(self.symbols)}")
@@ -84,10 +106,16 @@ class _Widths:
             self.slopes.append(slope)
         return self._known[key]
 
-    def along(self, drift: ca.SX) -> ca.SX:
-        """Return the widths where states move so."""
-        rates = ca.mtimes(ca.vertcat(*self.slopes), ca.vertcat(drift, 1))
-        return ca.fabs(self.h * rates) + SMALLEST_WIDTH
+    def along(self, drift: ca.SX, averaged: ca.SX) -> ca.SX:
+        """Return the widths where states move so; what settles within a step moves no further than it settles."""
+        n, symbols = self.model.n, ca.vertcat(*self.symbols)
+        mean = ca.substitute(averaged, symbols, ca.SX(symbols.numel() * [WIDEST]))
+        found = []
+        for slope in self.slopes:
+            along, rate = slope[:n].T, ca.mtimes(slope, ca.vertcat(drift, 1))
+            own = ca.dot(along, ca.jtimes(mean, self.model.X, along)) / (ca.sumsqr(along) + SMALLEST_WIDTH)
+            found.append(ca.fabs(self.h * rate) / ca.sqrt(1 + (self.h * own / 2) ** 2) + SMALLEST_WIDTH)
+        return ca.vertcat(*found)
 
 
 def positive_part(gap: ca.SX, width: ca.SX) -> ca.SX:
@@ -164,19 +192,17 @@ def _apply(operation: int, values: Sequence[ca.SX]) -> ca.SX:
 
 
 def _with_averaged_relations(
-    averaged: ca.SX, smooth: ca.SX, pieces: Sequence[SwitchingPiece], model: StochasticModel, widths: _Widths
+    averaged: ca.SX, smooth: ca.SX, pieces: Sequence[SwitchingPiece], moving: ca.SX, widths: _Widths
 ) -> ca.SX:
     """Return the formula with those relations averaged across which it only bends.
 
     smooth : the formula before anything was averaged
     """
-    if not pieces:
-        return averaged
-    if len(pieces) > MAX_RELATIONS:
+    if not 0 < len(pieces) <= MAX_RELATIONS:
         return averaged
     marks, rest = ca.vertcat(*(p.symbol for p in pieces)), ca.SX(*averaged.shape)
     slopes = ca.jacobian(_as_arithmetic(averaged, marks), marks)
-    bending = _which_bend(smooth, pieces, model)
+    bending = _which_bend(smooth, pieces, moving)
     for k, (piece, whole) in enumerate(zip(pieces, written_out(pieces), strict=True)):
         if bending[k]:
             gap = -whole.relation.gap  # a < b holds where a - b is negative
@@ -191,9 +217,9 @@ def _with_relations(formula: ca.SX, pieces: Sequence[SwitchingPiece]) -> ca.SX:
     return formula
 
 
-def _which_bend(smooth: ca.SX, pieces: Sequence[SwitchingPiece], model: StochasticModel) -> list[bool]:
+def _which_bend(smooth: ca.SX, pieces: Sequence[SwitchingPiece], moving: ca.SX) -> list[bool]:
     """Return which relations only bend the formula, where its slope by them says so and has a meaning on both sides."""
-    moving, marks = ca.vertcat(model.X, model.z), ca.vertcat(*(p.symbol for p in pieces))
+    marks = ca.vertcat(*(p.symbol for p in pieces))
     slopes = ca.densify(ca.jacobian(_as_arithmetic(smooth, marks), marks))
     jumps = which_jump(smooth, pieces, moving)
     changes = ca.mtimes(slopes, ca.diag(marks))
