@@ -22,7 +22,7 @@ from grisaille.posteriors import (
     window_ends,
 )
 
-OPTIONS = SamplingOptions(800, 400)
+OPTIONS = SamplingOptions(500, 300)
 
 
 def chains(target: Known, metric: Metric, options: SamplingOptions = OPTIONS, seed: int = 3) -> tuple[np.ndarray, int]:
@@ -62,7 +62,7 @@ def test_a_wrong_metric_is_corrected() -> None:
     draws, corrections = chains(normal(covariance, np.zeros(2)), Metric(np.zeros(2), np.eye(2)))
     assert corrections >= 4
     assert within(draws[..., 0] ** 2, 4.0) and within(draws[..., 1] ** 2, 2.5e-3)
-    assert min(convergence_of(draws[..., k]).ess_bulk for k in range(2)) > 800
+    assert min(convergence_of(draws[..., k]).ess_bulk for k in range(2)) > 500
 
 
 def test_a_banana_is_explored_from_the_curvature_at_its_mode() -> None:

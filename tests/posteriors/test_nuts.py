@@ -47,10 +47,10 @@ def test_leaps_go_back_where_they_came_from() -> None:
 @pytest.mark.parametrize("step", [0.15, 0.6, 1.1])
 @pytest.mark.parametrize("which", ["banana", "funnel"])
 def test_exact_draws_stay_exact_draws(which: str, step: float) -> None:
-    """Two transitions of each of 1 500 draws: every marginal law is kept, for long steps too (level 0.1 %, seed 1)."""
+    """Two transitions of each of 800 draws: every marginal law is kept, for long steps too (level 0.1 %, seed 1)."""
     rng = np.random.default_rng(1)
     target = banana() if which == "banana" else funnel()
-    begin = banana_draws(1500, rng) if which == "banana" else funnel_draws(1500, rng)
+    begin = banana_draws(800, rng) if which == "banana" else funnel_draws(800, rng)
     ends = []
     for z in begin:
         at = point(target, z)

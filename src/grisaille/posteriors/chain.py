@@ -142,49 +142,79 @@ def begin_chain(target: Target, metric: Metric, number: int, seed: int) -> Chain
 
 def advance(target: Target, chain: Chain, transitions: int, options: SamplingOptions) -> tuple[Chain, Block]:
     """Return a chain after some more transitions, and what they drew."""
-    rng = np.random.Generator(np.random.PCG64())
-    rng.bit_generator.state = chain.generator
-    metric, search = chain.metric, chain.step
-    density, point = metric.density(target), Point(chain.z, chain.log_density, chain.gradient)
-    ends, first = window_ends(options.tune), options.tune // OUTER_SHARE
-    window, corrections = list(chain.window), chain.corrections
-    made: list[Transition] = []
-    places: list[np.ndarray] = []
-    failed: list[np.ndarray] = []
-    steps: list[float] = []
-    for number in range(chain.done, chain.done + transitions):
-        is_tuning = number < options.tune
-        steps.append(search.step if is_tuning else search.found)
-        found = transition(density, point, steps[-1], rng)
-        made.append(found)
-        point = found.point
-        places.append(metric.outer(point.z))
+    moving = _MovingChain(target, chain, options)
+    for _ in range(transitions):
+        moving.move()
+    return moving.chain(), moving.block()
+
+
+class _MovingChain:
+    """A chain while it makes transitions."""
+
+    def __init__(self, target: Target, begun: Chain, options: SamplingOptions) -> None:
+        self.target, self.begun, self.options = target, begun, options
+        self.rng = np.random.Generator(np.random.PCG64())
+        self.rng.bit_generator.state = begun.generator
+        self.ends, self.first = window_ends(options.tune), options.tune // OUTER_SHARE
+        self.done, self.corrections, self.window = begun.done, begun.corrections, list(begun.window)
+        self.metric, self.search = begun.metric, begun.step
+        self.density = self.metric.density(target)
+        self.point = Point(begun.z, begun.log_density, begun.gradient)
+        self.made: list[Transition] = []
+        self.steps: list[float] = []
+        self.places: list[np.ndarray] = []
+        self.failed: list[np.ndarray] = []
+
+    def move(self) -> None:
+        """Make one transition."""
+        is_tuning = self.done < self.options.tune
+        step = self.search.step if is_tuning else self.search.found
+        found = transition(self.density, self.point, step, self.rng)
+        self.point = found.point
+        self.made.append(found)
+        self.steps.append(step)
+        self.places.append(self.metric.outer(found.point.z))
         if found.diverged is not None:
-            failed.append(metric.outer(found.diverged))
-        if not is_tuning:
-            continue
-        search = search.learned(found.acceptance, options.acceptance)
-        if ends and first <= number < ends[-1]:
-            window.append(point.z)
-        if number + 1 in ends:
-            learned = learned_covariance(window, corrections > 0)
-            window = []
-            if learned is not None:
-                xi = metric.outer(point.z)
-                metric, corrections = metric.corrected(learned), corrections + 1
-                density, z = metric.density(target), metric.inner(xi)
-                point = Point(z, *density(z))
-                search = DualAveraging.beginning(first_step(density, point, rng, search.found)[0])
-    block = Block(
-        np.array(places).reshape(len(made), -1), np.array([t.point.log_density for t in made]),
-        np.array([t.acceptance for t in made]), np.array([t.energy for t in made]), np.array(steps),
-        np.array([t.evaluations for t in made], dtype=int), np.array([t.depth for t in made], dtype=int),
-        np.array([t.diverged is not None for t in made], dtype=bool),
-        np.array(failed).reshape(-1, len(point.z)),
-    )  # fmt: skip
-    after = replace(
-        chain, done=chain.done + transitions, metric=metric, z=point.z, log_density=point.log_density,
-        gradient=point.gradient, step=search, window=tuple(window), generator=rng.bit_generator.state,
-        corrections=corrections,
-    )  # fmt: skip
-    return after, block
+            self.failed.append(self.metric.outer(found.diverged))
+        if is_tuning:
+            self._learn(found)
+        self.done += 1
+
+    def _learn(self, found: Transition) -> None:
+        """Search the step, and test the metric where a window ends."""
+        self.search = self.search.learned(found.acceptance, self.options.acceptance)
+        if self.ends and self.first <= self.done < self.ends[-1]:
+            self.window.append(found.point.z)
+        if self.done + 1 in self.ends:
+            covariance = learned_covariance(self.window, self.corrections > 0)
+            self.window = []
+            if covariance is not None:
+                self._correct(covariance)
+
+    def _correct(self, covariance: np.ndarray) -> None:
+        """Go on in a corrected metric, with a new search of the step."""
+        xi = self.metric.outer(self.point.z)
+        self.metric, self.corrections = self.metric.corrected(covariance), self.corrections + 1
+        self.density = self.metric.density(self.target)
+        z = self.metric.inner(xi)
+        self.point = Point(z, *self.density(z))
+        step, _ = first_step(self.density, self.point, self.rng, self.search.found)
+        self.search = DualAveraging.beginning(step)
+
+    def chain(self) -> Chain:
+        """Return the chain as it is now."""
+        return replace(
+            self.begun, done=self.done, metric=self.metric, z=self.point.z, log_density=self.point.log_density,
+            gradient=self.point.gradient, step=self.search, window=tuple(self.window),
+            generator=self.rng.bit_generator.state, corrections=self.corrections,
+        )  # fmt: skip
+
+    def block(self) -> Block:
+        """Return what was drawn."""
+        n, made = len(self.point.z), self.made
+        return Block(
+            np.array(self.places).reshape(-1, n), np.array([t.point.log_density for t in made]),
+            np.array([t.acceptance for t in made]), np.array([t.energy for t in made]), np.array(self.steps),
+            np.array([t.evaluations for t in made], dtype=int), np.array([t.depth for t in made], dtype=int),
+            np.array([t.diverged is not None for t in made], dtype=bool), np.array(self.failed).reshape(-1, n),
+        )  # fmt: skip
