@@ -22,8 +22,8 @@ import numpy as np
 
 import grisaille as gr
 from grisaille import der
-from grisaille_reproductions.kristensen_reactor import STEP, feed, plan, reactor
 from grisaille.study.seeds import experiment_seed
+from grisaille_reproductions.kristensen_reactor import STEP, feed, plan, reactor
 
 Row = dict[str, object]
 WELL_TIMES = np.arange(0.0, 100.0, 0.5)

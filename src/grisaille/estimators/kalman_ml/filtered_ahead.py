@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grisaille.bound_experiment.estimated_quantities import UNKNOWN_KINDS
 from grisaille.estimation.abilities.ahead import Ahead
 from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.likelihood import own_theta_and_steps
@@ -64,4 +65,4 @@ class FilteredAhead(Ahead):
         return replace(self.method, initial_covariance=known)
 
     def _case(self, fit: Fitted, experiment: Experiment) -> ExperimentTerm:
-        return self.case_of(fit.initial_model, experiment, fit.estimate.unknowns)
+        return self.case_of(fit.initial_model, experiment, fit.estimate.unknowns, UNKNOWN_KINDS)

@@ -79,7 +79,10 @@ class ParticleRunner(FilterRunner):
                 continue
             limits: dict[str, Floats] = {}
             samples = next((s for s in self.trial.data.samples if s.output == output), None)
-            for side, own in own_limits(samples) if samples is not None else ():
+            if samples is None:
+                found.append(limits)
+                continue
+            for side, own in own_limits(samples):
                 path = f"{censored_path(law)}{side}"
                 if path in law_formulas(flat.outputs[output]):
                     raise EstimationError(

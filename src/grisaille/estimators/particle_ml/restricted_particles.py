@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from grisaille.laws.term import PriorTerm
 from grisaille.estimators.particle_ml.particle_problem import ParticleProblem
+from grisaille.laws.term import PriorTerm
 
 
 class RestrictedParticles(ParticleProblem):

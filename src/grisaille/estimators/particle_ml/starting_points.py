@@ -4,13 +4,12 @@ the guess.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from grisaille.errors import EstimationError, GrisailleError
-from grisaille.estimation.fit_request import FitRequest
 from grisaille.estimators.kalman_ml.kalman_ml import KalmanML
 from grisaille.estimators.particle_ml.iterated_filtering import Cooling, IteratedFiltering
 from grisaille.estimators.particle_ml.particle_problem import ParticleProblem

@@ -37,7 +37,6 @@ from grisaille.compilation.shared_library import SharedLibrary
 from grisaille.disturbance import Purpose, stream_key
 from grisaille.disturbance.duals import Floats
 from grisaille.disturbance.stochastic_model import StochasticModel
-from grisaille.errors import EstimationError
 from grisaille.experiment.record_cells import MeasuredRecord, RecordCells
 from grisaille.filtering.filter import Derivatives, Filter, FilterPoint, FilterStates
 from grisaille.filtering.kalman import Likelihood
@@ -45,8 +44,8 @@ from grisaille.filtering.particles.measurement_laws import LawColumns, NotedPred
 from grisaille.filtering.particles.particle_ahead import ParticlesAhead
 from grisaille.filtering.particles.particle_events import refuse_ticks_at_the_start
 from grisaille.filtering.particles.particle_formulas import particle_formulas
-from grisaille.filtering.particles.particle_start import particle_start, root_of
 from grisaille.filtering.particles.particle_smoother import smoothed_moments
+from grisaille.filtering.particles.particle_start import particle_start, root_of
 from grisaille.filtering.particles.particle_steps import ParticleSteps
 from grisaille.filtering.passes import stages_of
 from grisaille.memory import BYTES_PER_DOUBLE, require_memory

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
-
-from dataclasses import replace
 
 from grisaille.filtering.filter_steps import FilterDiscretisation
 

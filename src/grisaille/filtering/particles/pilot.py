@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from grisaille.bound_experiment.discretisation import Discretisation
 from grisaille.compilation.particles import ParticleAnswer
-from grisaille.disturbance.duals import Floats
 from grisaille.filtering.filter import FilterPoint
 from grisaille.filtering.particles.particle_steps import ParticleSteps
 
@@ -67,12 +67,12 @@ def _fine_enough(filter: ParticleFilter, at: FilterPoint, steps: ParticleSteps) 
         return replace(steps, substeps=tuple(16 for _ in steps.substeps))
     while True:
         answer = _pilot(filter, at, steps)
-        assert answer.error is not None and answer.bias is not None
+        assert answer.error is not None and answer.bias is not None and answer.variance is not None
         deviation = np.sqrt(np.maximum(answer.variance, 1e-300))
         with np.errstate(all="ignore"):
-            ratio = np.maximum(np.sqrt(answer.error) / deviation / TOLERANCE, np.abs(answer.bias) / deviation / BIAS_TOLERANCE)
-        bad = ~np.isfinite(ratio) | (ratio > 1)
-        bad &= np.isfinite(filter.record.y)
+            scatter, shift = np.sqrt(answer.error) / TOLERANCE, np.abs(answer.bias) / BIAS_TOLERANCE
+            ratio = np.maximum(scatter, shift) / deviation
+        bad = np.asarray((~np.isfinite(ratio) | (ratio > 1)) & np.isfinite(filter.record.y))
         if answer.failed >= 0:
             bad[answer.failed :] = False
             bad[answer.failed] = True
@@ -87,7 +87,7 @@ def _fine_enough(filter: ParticleFilter, at: FilterPoint, steps: ParticleSteps) 
         steps = replace(steps, substeps=tuple(np.where(finer, 2 * counts, counts).tolist()))
 
 
-def _interval_of_cells(filter: ParticleFilter, at: FilterPoint) -> Floats:
+def _interval_of_cells(filter: ParticleFilter, at: FilterPoint) -> NDArray[np.int64]:
     """Return the next measured sample of every cell."""
     sample_at, y = filter.cells(at.q).sample_at, filter.record.y
     measured = np.isfinite(y).any(axis=1)
@@ -113,7 +113,7 @@ def _cost(filter: ParticleFilter, at: FilterPoint, steps: ParticleSteps) -> floa
     for repeat in range(PILOT_REPEATS):
         answer = _pilot(filter, at, steps, repeat)
         if answer.failed != -1:
-            return np.inf
+            return float("inf")
         values.append(float(answer.terms.sum()))
     outputs = filter.record.y.shape[1]
     work = 1.0 + steps.guided * (1.0 + ADJOINT_COST * outputs)
