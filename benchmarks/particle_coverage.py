@@ -119,7 +119,14 @@ def strongly_disturbed_reactor(number: int, particles: int) -> Row:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", category=UserWarning)
             run = gr.simulate(
-                model, experiment.time, inputs={"F": feed()}, realizations=1, seed=seed, noise=True, step=STEP, strict=False
+                model,
+                experiment.time,
+                inputs={"F": feed()},
+                realizations=1,
+                seed=seed,
+                noise=True,
+                step=STEP,
+                strict=False,
             )
         if not bool((run["S"] > -0.03).all()):
             continue
@@ -174,7 +181,8 @@ def summary(rows: list[Row]) -> str:
     for name in fits[0]["held"] if fits else ():  # type: ignore[attr-defined]
         held = sum(r["held"][name] for r in fits)  # type: ignore[index]
         off = np.array([r["off"][name] for r in fits if r["off"][name] is not None], dtype=float)  # type: ignore[index]
-        lines.append(f"{name}: held {held} of {len(fits)}, mean off {off.mean():+.2f} ± {off.std() / len(off) ** 0.5:.2f}")
+        error = off.std() / len(off) ** 0.5
+        lines.append(f"{name}: held {held} of {len(fits)}, mean off {off.mean():+.2f} ± {error:.2f}")
     if fits and "exact" in fits[0]:
         away = []
         for r in fits:

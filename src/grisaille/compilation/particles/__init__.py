@@ -18,6 +18,6 @@ from grisaille.compilation.particles.particle_task import (
 )
 
 __all__ = [
-    "CHARTS", "IDENTITY", "MeasurementLaws", "ParticleAnswer", "ParticleCode", "ParticleFormulas", "ParticleRecord", "ParticleRun", "Walk", "particle_lanes",
-    "run_particles",
+    "CHARTS", "IDENTITY", "MeasurementLaws", "ParticleAnswer", "ParticleCode", "ParticleFormulas",
+    "ParticleRecord", "ParticleRun", "Walk", "particle_lanes", "run_particles",
 ]  # fmt: skip

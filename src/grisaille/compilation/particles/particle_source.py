@@ -131,7 +131,8 @@ class ParticleCode:
         step, shown = ("t", "h", "s", "ua", "um", "ub", "v", *slow), ("t", "s", "u", *slow)
         signatures = {
             "gr_once": (("q", "nominal"), ("out",)), "gr_move": (step, ("out",)), "gr_begin": (shown, ("out",)),
-            "gr_look": (shown, ("seen", "R")), "gr_event": (("t", "s", "u", "pulse", *slow), ("out", "fired")), "gr_back": ((*step, "l"), ("ls", "lv")), "gr_slope": (shown, ("H",)),
+            "gr_look": (shown, ("seen", "R")), "gr_event": (("t", "s", "u", "pulse", *slow), ("out", "fired")),
+            "gr_back": ((*step, "l"), ("ls", "lv")), "gr_slope": (shown, ("H",)),
         }  # fmt: skip
         return "\n".join(
             [

@@ -32,8 +32,9 @@ class _Stream(ctypes.Structure):
 
 _KINDS = {"n_particles n_cells n_root guided n_walking failed": ctypes.c_long, "stream": _Stream, "law": _LAW}
 _NAMES = (
-    "n_particles n_cells bounds stages steps signals sample y scale inflation by_law q nominal enter start root n_root stream "
-    "guided law n_walking walking deviation chart limits centre dq dstart lowest highest terms effective predicted "
+    "n_particles n_cells bounds stages steps signals sample y scale inflation by_law q nominal enter start root n_root "
+    "stream guided law n_walking walking deviation chart limits centre dq dstart lowest highest terms effective "
+    "predicted "
     "variance position error bias excess mean covariance kept kept_weight ancestor walk_mean end work failed"
 ).split()
 
@@ -80,7 +81,6 @@ class ParticleRecord:
     """(N, ny) factors of standard deviations."""
     by_law: NDArray[np.bool_]
     """(ny,) outputs whose law is not normal."""
-
 
     def unmeasured(self, first: int, last: int) -> ParticleRecord:
         """Return the cells [first, last) with the samples at their ends, none of which is measured."""
@@ -231,7 +231,8 @@ def run_particles(library: SharedLibrary, record: ParticleRecord, run: ParticleR
         n = len(walk.centre)
         shapes["walk_mean"] = (N, n)
         given |= {
-            "walking": memory.give("walking", walk.coordinates.copy()), "chart": memory.give("chart", walk.charts, _LONG),
+            "walking": memory.give("walking", walk.coordinates.copy()),
+            "chart": memory.give("chart", walk.charts, _LONG),
             "deviation": memory.give("deviation", walk.deviations), "limits": memory.give("limits", walk.limits),
             "centre": memory.give("centre", walk.centre), "dq": memory.give("dq", walk.dq),
             "dstart": memory.give("dstart", walk.dstart), "n_walking": n,
@@ -255,7 +256,9 @@ def run_particles(library: SharedLibrary, record: ParticleRecord, run: ParticleR
     names = ("predicted", "variance", "position", "error", "bias", "excess", "mean", "covariance", "walk_mean")
     kept = {name: found.get(name) for name in names}
     return ParticleAnswer(
-        found["terms"], found["effective"], int(task.failed), found["end"], paths=found.get("kept"), weights=found.get("kept_weight"), ancestors=memory.arrays.get("ancestor"),  # type: ignore[arg-type]
+        found["terms"], found["effective"], int(task.failed), found["end"],
+        paths=found.get("kept"), weights=found.get("kept_weight"),
+        ancestors=memory.arrays.get("ancestor"),  # type: ignore[arg-type]
         coordinates=memory.arrays.get("walking"), **kept,  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -263,7 +266,9 @@ def run_particles(library: SharedLibrary, record: ParticleRecord, run: ParticleR
 def _callback(laws: MeasurementLaws, J: int, caught: list[BaseException]) -> Callable[..., int]:
     """Return what C calls; an exception ends the filter and is raised after it."""
 
-    def call(what: int, sample: int, seen: ctypes._Pointer[ctypes.c_double], out: ctypes._Pointer[ctypes.c_double]) -> int:
+    def call(
+        what: int, sample: int, seen: ctypes._Pointer[ctypes.c_double], out: ctypes._Pointer[ctypes.c_double]
+    ) -> int:
         try:
             ask = laws.log_densities if what else laws.pseudo_measurements
             answer = ask(sample, np.ctypeslib.as_array(seen, shape=(J, laws.columns)))

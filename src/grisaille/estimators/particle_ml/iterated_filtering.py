@@ -1,9 +1,9 @@
 """Iterated filtering: unknowns that walk with the particles, in steps that shrink from pass to pass.
 
 Each particle has values of its own, which take a random step at every sample and are drawn again with the states; what
-survives lies where the likelihood is large. It needs no derivatives and no start near the maximum. Starts of states walk
-at the first instant alone. Reference: E. L. Ionides, D. Nguyen, Y. Atchadé, S. Stoev, A. A. King, Proc. Natl. Acad. Sci.
-112 (2015) 719.
+survives lies where the likelihood is large. It needs no derivatives and no start near the maximum. Starts of states
+walk at the first instant alone. Reference: E. L. Ionides, D. Nguyen, Y. Atchadé, S. Stoev, A. A. King, Proc. Natl.
+Acad. Sci. 112 (2015) 719.
 """
 
 from __future__ import annotations

@@ -111,9 +111,7 @@ class ParticleProblem(LikelihoodProblem):
         """Return seeds other than that of the criterion."""
         return [int(self.seed + 7919 * (first + k + 1)) for k in range(count)]
 
-    def renewed(
-        self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None
-    ) -> ParticleProblem:
+    def renewed(self, values: Sequence[np.ndarray] | None = None, guess: np.ndarray | None = None) -> ParticleProblem:
         cases = self.renewed_cases(values)
         if values is not None and guess is None:
             cases = [replace(c, discretisation=None).discretised(self.guess) for c in cases]

@@ -2,7 +2,8 @@
 
 Rounds of a quadratic fitted to values over a design of ± 1.5 standard errors (``response_surface``), each at other
 random numbers; the next round is centred at its maximum and shaped by its curvature. It ends where the maximum stays
-where it is, as far as Monte Carlo errors let one see. Where a round begins too wide or too narrow, its curvature says so.
+where it is, as far as Monte Carlo errors let one see. Where a round begins too wide or too narrow, its curvature says
+so.
 """
 
 from __future__ import annotations
@@ -122,7 +123,10 @@ class SurfaceSearch(Scaled):
                     low = sizes[k]
                 else:
                     break
-                sizes[k] = np.sqrt(low * high) if low > 0 and np.isfinite(high) else sizes[k] * (4.0 if not np.isfinite(high) else 0.25)
+                if low > 0 and np.isfinite(high):
+                    sizes[k] = np.sqrt(low * high)
+                else:
+                    sizes[k] *= 0.25 if np.isfinite(high) else 4.0
                 if sizes[k] > 4.0 or not 1e-7 < sizes[k]:
                     sizes[k] = min(sizes[k], 4.0)
                     break

@@ -1,8 +1,8 @@
 """The laws of outputs that are not normal, for all particles at a sample.
 
 A law's arguments may be formulas of the model, such as the size of a negative binomial law: they are seen with the
-outputs, for each particle. In proposals a measurement y is stood for by a normal one with the same score and information
-about the prediction η:
+outputs, for each particle. In proposals a measurement y is stood for by a normal one with the same score and
+information about the prediction η:
 
     y* − η = s / I,    R* = 1 / I,    s = ∂ log p(y; η)/∂η,    I = E[s²]
 """
@@ -119,7 +119,6 @@ class RecordLaws:
             for law, own in zip(self.laws, limits, strict=True)
             if not np.isnan(self.y[sample, law.output])
         ]
-
 
 
 class NotedPredictions:

@@ -117,7 +117,9 @@ class ParticleEvents:
         ticks = ca.vertcat(*(tick.pulse for tick in r.ticks)) if r.ticks else ca.SX(0, 1)
         # states of disturbances stand for their signals
         put = ca.substitute(
-            [ca.densify(ca.vertcat(r.conditions)), ca.densify(r.memory), ca.densify(r.values)], [system.u], [model.signals]
+            [ca.densify(ca.vertcat(r.conditions)), ca.densify(r.memory), ca.densify(r.values)],
+            [system.u],
+            [model.signals],
         )
         given = [model.t, model.X, model.z, model.u, model.q, r.was, ticks, r.fired]
         sizes = (len(r.texts), int(r.was.numel()), len(r.targets))

@@ -2,8 +2,8 @@
 
 An estimate of the likelihood without bias: E exp(log L̂) = L for the model as it is stepped, whatever the number of
 particles and the proposals. Its logarithm is too small by half its variance in the mean. With the same seed the same
-random numbers are drawn at all values of the unknowns, and particles are drawn again in an order in which neighbours are
-alike (gr_resample.h), so that log L̂ is nearly smooth.
+random numbers are drawn at all values of the unknowns, and particles are drawn again in an order in which neighbours
+are alike (gr_resample.h), so that log L̂ is nearly smooth.
 
 References: N. J. Gordon, D. J. Salmond, A. F. M. Smith, IEE Proc. F 140 (1993) 107; P. Del Moral, Feynman–Kac Formulae
 (2004), section 7.4 (no bias); A. Doucet, S. Godsill, C. Andrieu, Stat. Comput. 10 (2000) 197 (proposals by
@@ -269,7 +269,14 @@ class ParticleFilter(Filter):
         signals = np.concatenate([cells.at(np.zeros(1))[1][:, 0], cells.end[None]])
         weights = np.where(self.record.weights > 0, self.record.weights, 1.0)
         return ParticleRecord(
-            cells.bounds, stages_of(cells, steps), steps, signals, cells.sample_at, self.record.y, 1 / weights, self._by_law
+            cells.bounds,
+            stages_of(cells, steps),
+            steps,
+            signals,
+            cells.sample_at,
+            self.record.y,
+            1 / weights,
+            self._by_law,
         )
 
     @cached_property
@@ -299,5 +306,7 @@ class ParticleFilter(Filter):
         for k, name in enumerate(self.model.names[: self.model.nx]):
             bounds = getattr(variables.get(name), "bounds", None)
             if bounds is not None:
-                low[k], high[k] = (b if b is not None else default for b, default in zip(bounds, (-np.inf, np.inf)))
+                low[k], high[k] = (
+                    b if b is not None else default for b, default in zip(bounds, (-np.inf, np.inf), strict=True)
+                )
         return low, high

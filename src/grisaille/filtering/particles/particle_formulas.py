@@ -119,8 +119,8 @@ def _refuse_white(model: StochasticModel, output: str, formula: Expression) -> N
     for name in model.infinite:
         if name in inside:
             raise EstimationError(
-                f"The law of output '{output}' contains '{name}', which has no value at an instant, because white noise "
-                f"reaches it: use gr.spectra.lowpass(bandwidth=…) in place of white noise."
+                f"The law of output '{output}' contains '{name}', which has no value at an instant, because white "
+                f"noise reaches it: use gr.spectra.lowpass(bandwidth=…) in place of white noise."
             )
 
 

@@ -2,8 +2,8 @@
 
 Steps: every particle of a short run takes each interval between samples once more with steps twice as long and the same
 noise. What that changes in an output is compared with the output's own uncertainty before the sample, and steps are
-halved in intervals where it is more than ``TOLERANCE`` of it (``BIAS_TOLERANCE`` in the mean). Proposals: those with the
-smaller variance of log L̂ times the instructions of a run. Added variance: the mean square of what the linearised
+halved in intervals where it is more than ``TOLERANCE`` of it (``BIAS_TOLERANCE`` in the mean). Proposals: those with
+the smaller variance of log L̂ times the instructions of a run. Added variance: the mean square of what the linearised
 prediction misses. All is chosen where a search begins and kept.
 """
 
@@ -72,11 +72,11 @@ def _fine_enough(filter: ParticleFilter, at: FilterPoint, steps: ParticleSteps) 
         with np.errstate(all="ignore"):
             scatter, shift = np.sqrt(answer.error) / TOLERANCE, np.abs(answer.bias) / BIAS_TOLERANCE
             ratio = np.maximum(scatter, shift) / deviation
-        bad = np.asarray((~np.isfinite(ratio) | (ratio > 1)) & np.isfinite(filter.record.y))
+        bad: NDArray[np.bool_] = np.asarray((~np.isfinite(ratio) | (ratio > 1)) & np.isfinite(filter.record.y))
         if answer.failed >= 0:
             bad[answer.failed :] = False
             bad[answer.failed] = True
-        coarse = bad.any(axis=1)
+        coarse: NDArray[np.bool_] = np.asarray(bad.any(axis=1))
         counts = np.array(steps.substeps)
         finer = coarse[np.minimum(sample_of, len(coarse) - 1)] & (counts < MAX_STEPS)
         if not finer.any():
@@ -90,7 +90,7 @@ def _fine_enough(filter: ParticleFilter, at: FilterPoint, steps: ParticleSteps) 
 def _interval_of_cells(filter: ParticleFilter, at: FilterPoint) -> NDArray[np.int64]:
     """Return the next measured sample of every cell."""
     sample_at, y = filter.cells(at.q).sample_at, filter.record.y
-    measured = np.isfinite(y).any(axis=1)
+    measured: NDArray[np.bool_] = np.asarray(np.isfinite(y).any(axis=1))
     found, following = np.zeros(len(sample_at) - 1, dtype=np.int64), len(y) - 1
     for k in range(len(sample_at) - 1, 0, -1):
         if sample_at[k] >= 0 and measured[sample_at[k]]:
@@ -116,5 +116,6 @@ def _cost(filter: ParticleFilter, at: FilterPoint, steps: ParticleSteps) -> floa
             return float("inf")
         values.append(float(answer.terms.sum()))
     outputs = filter.record.y.shape[1]
-    work = 1.0 + steps.guided * (1.0 + ADJOINT_COST * outputs)
-    return float(np.var(values)) * work
+    work: float = 1.0 + steps.guided * (1.0 + ADJOINT_COST * outputs)
+    spread: float = np.var(values).item()
+    return spread * work
