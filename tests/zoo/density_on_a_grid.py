@@ -2,9 +2,8 @@
 
     rate i → i ± 1 = D/h² exp(± f h / (2 D)),    f between both,    D = σ²/2
 
-so that the chain has the moments of the process to order h². Measured values multiply the density.
-
-Reference: H. Wang, C. S. Peskin, T. C. Elston, J. Theor. Biol. 221 (2003) 491.
+so that the chain has the moments of the process to order h². Measured values multiply the density. Reference: H. Wang,
+C. S. Peskin, T. C. Elston, J. Theor. Biol. 221 (2003) 491.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -243,7 +243,7 @@ class FilterRunner:
         """Return why the likelihood at these values must not be believed, in words; empty where it may."""
         return self.filter_on(steps, theta).refusal(lambda: self.posed(theta, False))
 
-    def with_experiment(self, trial: BoundExperiment) -> FilterRunner:
+    def with_experiment(self, trial: BoundExperiment) -> Self:
         """Return a runner of the same experiment with other measurements."""
         other = copy.copy(self)
         other.trial, other._stepping = self.followed(trial), ()

@@ -61,3 +61,4 @@ def test_means_of_likelihoods():
     assert found.log_likelihood == pytest.approx(np.log(8.5 / 4))
     assert found.error == pytest.approx(np.std([1, 2, 3, 2.5], ddof=1) / 2 / (8.5 / 4), rel=0.1)
     assert np.isnan(RepeatedLikelihood(np.array([-3.0])).error)
+    assert RepeatedLikelihood(np.array([-3.0, -np.inf])).spread == np.inf

@@ -34,6 +34,8 @@ class RepeatedLikelihood:
     @property
     def spread(self) -> float:
         """Return the standard deviation of one estimate."""
+        if not np.isfinite(self.values).all():
+            return np.inf
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else np.nan
 
     @property
