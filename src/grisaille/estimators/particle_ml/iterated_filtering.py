@@ -10,15 +10,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import casadi as ca
 import numpy as np
 
 from grisaille.bound_experiment.unknown import Unknown
 from grisaille.compilation.particles import CHARTS, Walk
 from grisaille.errors import EstimationError
+from grisaille.estimation.experiment_terms import ExperimentTerm
 from grisaille.estimation.likelihood import own_theta_and_steps
 from grisaille.estimators.particle_ml.particle_problem import ParticleProblem
 from grisaille.optimization.journal import SearchJournal
 from grisaille.optimization.scaled import Scaled
+
+START_STEP = 4.0
+"""Steps that the one of what acts at the start alone is as long as."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +65,7 @@ class IteratedFiltering(Scaled):
         steps = self.problem.discretised_problem.cases[0].discretisation
         return int(2 * -(-getattr(steps, "particles", 1000) // 2))
 
-    def _pass(self, case: object, swarm: np.ndarray, number: int, seed: int) -> np.ndarray:
-        from grisaille.estimation.experiment_terms import ExperimentTerm
-
-        assert isinstance(case, ExperimentTerm)
+    def _pass(self, case: ExperimentTerm, swarm: np.ndarray, number: int, seed: int) -> np.ndarray:
         mine = list(case.unknowns)
         theta = self._outward(swarm.mean(axis=0))
         own, steps = own_theta_and_steps(case, theta)
@@ -72,9 +74,11 @@ class IteratedFiltering(Scaled):
         N, n = len(runner.trial.times), len(mine)
         progress = number + np.arange(N + 1) / (N + 1)
         deviations = np.repeat(self.cooling.at(progress)[:, None], n, axis=1)
-        is_start = np.array([self.unknowns[k].kind == "start" for k in mine])
+        is_start = np.array([self._acts_at_start(case, k) for k in mine])
         deviations[1:, is_start] = 0.0
-        deviations *= self._sizes[mine]
+        # one step has to do there what the others do in many
+        deviations[0, is_start] *= START_STEP
+        deviations *= self._sizes(theta)[mine]
         size = runner.particle_filter(steps, own, seed).formulas.s.numel()
         dstart = np.zeros((n, int(size)))
         sx, sz = point.dstart.sx, point.dstart.sz
@@ -92,10 +96,21 @@ class IteratedFiltering(Scaled):
         moved[:, mine] = answer.coordinates
         return moved
 
-    @property
-    def _sizes(self) -> np.ndarray:
-        """Of steps in walking coordinates: one for logarithms, the unknown's size for values."""
-        return np.array([u.size if _chart(u) == "identity" else 1.0 for u in self.unknowns])
+    def _sizes(self, theta: np.ndarray) -> np.ndarray:
+        """Return the deviation of a step in walking coordinates that is one of an unknown's own size."""
+        return np.array([_step_size(u, float(v)) for u, v in zip(self.unknowns, theta, strict=True)])
+
+    def _acts_at_start(self, case: ExperimentTerm, k: int) -> bool:
+        """Whether an unknown says where states begin and nothing else: it then walks at the first instant alone."""
+        unknown = self.unknowns[k]
+        if unknown.kind != "parameter":
+            return unknown.kind == "start"
+        model = case.runner.filter.model
+        if unknown.target not in model.quantities:
+            return False
+        symbol = model.q[model.quantities.index(unknown.target)]
+        formulas = (model.drift, model.noise, model.measured, model.variance, model.residual, model.constraints)
+        return not any(ca.depends_on(ca.vec(ca.densify(f)), symbol) for f in formulas if f.numel())
 
     def _inward(self, theta: np.ndarray) -> np.ndarray:
         return np.array([_inward(u, v) for u, v in zip(self.unknowns, theta, strict=True)])
@@ -109,6 +124,14 @@ def _chart(u: Unknown) -> str:
     if np.isfinite(u.lower) and np.isfinite(u.upper) and u.lower < u.guess < u.upper and not u.logarithmic:
         return "logistic" if u.guess != 0 or u.lower < 0 else "identity"
     return "exponential" if u.logarithmic else "identity"
+
+
+def _step_size(u: Unknown, value: float) -> float:
+    """Return the size of an unknown over dθ/dw, the slope of its walking coordinate."""
+    kind, size = _chart(u), max(u.size, abs(value))
+    if kind == "logistic":
+        return size * (u.upper - u.lower) / max((value - u.lower) * (u.upper - value), 1e-300)
+    return 1.0 if kind == "exponential" else size
 
 
 def _inward(u: Unknown, value: float) -> float:
