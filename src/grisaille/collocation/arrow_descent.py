@@ -207,6 +207,10 @@ class ArrowDescent(StepSource[ArrowQuadratic, ArrowStep]):
         self.task, self.wanted, self.progress, self.better = task, wanted, progress, better
         self.trace: list[dict[str, float]] = []
 
+    @property
+    def may_stall(self) -> bool:
+        return not any(p.record.stochastic.jumps for p in self.task.programs)
+
     def propose(self, now: ArrowQuadratic, damping: float) -> ArrowStep | None:
         step = None if "by_gauss" in vars(now) else _propose(now, self.wanted, damping)
         return _propose(now.by_gauss, self.wanted, damping) if step is None and now.exact else step

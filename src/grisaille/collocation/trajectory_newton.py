@@ -91,6 +91,13 @@ class StepSource(ABC, Generic[P, S]):
     least: ClassVar[float] = 1e-6
     """Damping that matters."""
 
+    @property
+    def may_stall(self) -> bool:
+        """Whether a search that stalls has come to a minimum: the criterion bends with trajectories, but does not
+        jump.
+        """
+        return False
+
     @abstractmethod
     def propose(self, now: P, damping: float) -> S | None:
         """Propose a step; None where the curvature is not positive definite. Raises ``LinAlgError`` where no damping
@@ -167,7 +174,7 @@ def descend(steps: StepSource[P, S], now: P, *, damping: float, tolerance: float
             lowest = min(lowest, now.cost)
             is_stalled = not fell and abs(step.predicted) < STALLED_GAIN and now.residual < FEASIBLE
             stalled = stalled + 1 if is_stalled else 0
-            if stalled == MAX_STALLED:
+            if stalled == MAX_STALLED and steps.may_stall:
                 found.converged, found.reason = True, STALLED_ON_BEND
                 return found
             before = step.predicted if share == 1.0 and damping <= steps.least else np.inf
