@@ -118,7 +118,7 @@ _ALL = [
     ),
     Estimator("extended", gr.KalmanML(filter="extended"), (STILL, UNSEEN)),
     Estimator("unscented", gr.KalmanML(filter="unscented"), (STILL, UNSEEN)),
-    Estimator("particles", gr.ParticleML(particles=32, repetitions=4), (STILL_PARTICLES,), rough=True),
+    Estimator("particles", gr.ParticleML(particles=64, repetitions=4), (STILL_PARTICLES,), rough=True),
     Estimator("amle", gr.Collocation(criterion="amle"), WEIGHED, NOT_REDRAWN),
     Estimator("debiased", gr.Collocation(debias=True), WEIGHED, OFF_THE_MINIMUM),
     Estimator("laplace", gr.Collocation(), COLLOCATED, NOT_REDRAWN),
