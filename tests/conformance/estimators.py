@@ -43,7 +43,7 @@ class Estimator:
         if self.name in ("extended", "unscented") and "jump" not in entry.traits:
             return replace(self.method, substeps=8)
         if isinstance(self.method, gr.ParticleML):  # as many as a slope needs that is to be known
-            return replace(self.method, particles=512)
+            return replace(self.method, particles=2048)
         if isinstance(self.method, gr.SimulatedPEM) and self.method.match == "mean":
             return replace(self.method, weighting=np.eye(len(entry.made[1][0].outputs)))
         return self.method
