@@ -39,9 +39,9 @@ ROUGH = 0.3
 """Parts of the size between the truth and an estimate that holds disturbances at zero."""
 ACROSS_JUMPS = (0.01, 0.03)
 """Relative step by which averages over paths that jump are differenced, and how well few paths then agree."""
-ROUGH_STEP, ROUGH_SCORE, ROUGH_SLOPE = 0.03, 0.7, 0.1
-"""The same where random numbers leave a criterion rough: slopes agree to a part of what one standard error
-adds, and of themselves."""
+ROUGH_STEP, ROUGH_SCORE, ROUGH_SLOPE = 0.03, 1.0, 0.1
+"""The same where random numbers leave a criterion rough: two slopes scatter by what one standard error adds, or less:
+they agree to that, and a part of themselves."""
 
 
 @dataclass(frozen=True)

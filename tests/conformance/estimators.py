@@ -43,7 +43,7 @@ class Estimator:
         if self.name in ("extended", "unscented") and "jump" not in entry.traits:
             return replace(self.method, substeps=8)
         if isinstance(self.method, gr.ParticleML):  # as many as a slope needs that is to be known
-            return replace(self.method, particles=512)
+            return replace(self.method, particles=2048)
         if isinstance(self.method, gr.SimulatedPEM) and self.method.match == "mean":
             return replace(self.method, weighting=np.eye(len(entry.made[1][0].outputs)))
         return self.method
@@ -118,7 +118,7 @@ _ALL = [
     ),
     Estimator("extended", gr.KalmanML(filter="extended"), (STILL, UNSEEN)),
     Estimator("unscented", gr.KalmanML(filter="unscented"), (STILL, UNSEEN)),
-    Estimator("particles", gr.ParticleML(particles=32, repetitions=4), (STILL_PARTICLES,), rough=True),
+    Estimator("particles", gr.ParticleML(particles=64, repetitions=4), (STILL_PARTICLES,), rough=True),
     Estimator("amle", gr.Collocation(criterion="amle"), WEIGHED, NOT_REDRAWN),
     Estimator("debiased", gr.Collocation(debias=True), WEIGHED, OFF_THE_MINIMUM),
     Estimator("laplace", gr.Collocation(), COLLOCATED, NOT_REDRAWN),
