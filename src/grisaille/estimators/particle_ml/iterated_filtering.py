@@ -22,19 +22,21 @@ from grisaille.estimators.particle_ml.particle_problem import ParticleProblem
 from grisaille.optimization.journal import SearchJournal
 from grisaille.optimization.scaled import Scaled
 
-START_STEP = 4.0
-"""Steps that the one of what acts at the start alone is as long as."""
+START_SHARE = 0.3
+"""Of the walk over a pass, for what acts at the start alone."""
+INSIDE = 1e-6
+"""Of a range: how near to its ends what walks may begin."""
 
 
 @dataclass(frozen=True)
 class Cooling:
     """How steps shrink: by ``factor`` over fifty passes, within a pass sample by sample.
 
-    deviation : of a step in coordinates of the search, at the beginning
+    deviation : of the walk over a whole pass at the beginning, in sizes of the unknowns
     """
 
     passes: int = 40
-    deviation: float = 0.02
+    deviation: float = 0.3
     factor: float = 0.5
 
     def at(self, progress: np.ndarray) -> np.ndarray:
@@ -73,11 +75,11 @@ class IteratedFiltering(Scaled):
         point = runner.trial.at(own, runner.form)
         N, n = len(runner.trial.times), len(mine)
         progress = number + np.arange(N + 1) / (N + 1)
-        deviations = np.repeat(self.cooling.at(progress)[:, None], n, axis=1)
+        deviations = np.repeat(self.cooling.at(progress)[:, None] / np.sqrt(N + 1), n, axis=1)
         is_start = np.array([self._acts_at_start(case, k) for k in mine])
         deviations[1:, is_start] = 0.0
         # one step has to do there what the others do in many
-        deviations[0, is_start] *= START_STEP
+        deviations[0, is_start] *= np.sqrt(N + 1) * START_SHARE
         deviations *= self._sizes(theta)[mine]
         size = runner.particle_filter(steps, own, seed).formulas.s.numel()
         dstart = np.zeros((n, int(size)))
@@ -130,7 +132,8 @@ def _step_size(u: Unknown, value: float) -> float:
     """Return the size of an unknown over dθ/dw, the slope of its walking coordinate."""
     kind, size = _chart(u), max(u.size, abs(value))
     if kind == "logistic":
-        return size * (u.upper - u.lower) / max((value - u.lower) * (u.upper - value), 1e-300)
+        slope = (value - u.lower) * (u.upper - value) / (u.upper - u.lower)
+        return size / max(slope, INSIDE * (u.upper - u.lower))
     return 1.0 if kind == "exponential" else size
 
 
@@ -138,7 +141,11 @@ def _inward(u: Unknown, value: float) -> float:
     kind = _chart(u)
     if kind == "exponential":
         return float(np.log(value))
-    return float(np.log((value - u.lower) / (u.upper - value))) if kind == "logistic" else value
+    if kind == "identity":
+        return value
+    margin = INSIDE * (u.upper - u.lower)
+    inside = min(max(value, u.lower + margin), u.upper - margin)
+    return float(np.log((inside - u.lower) / (u.upper - inside)))
 
 
 def _outward(u: Unknown, walking: float) -> float:
