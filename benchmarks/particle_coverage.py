@@ -1,10 +1,10 @@
 """Fits by particle filters to many simulated data sets: do intervals hold the truth, where are maxima?
 
-python benchmarks/particle_coverage.py PROBLEM [--sets=N] [--first=N] [--particles=N] [--processes=N] [--folder=FOLDER]
+python benchmarks/particle_coverage.py double-well [--sets=N] [--first=N] [--particles=N] [--processes=N] [--folder=FOLDER]
 
-PROBLEM: double-well (against the exact maximum, by a grid), reactor (ten records jointly, strongly disturbed),
+Problems: double-well (against the exact maximum, by a grid), reactor (ten records jointly, strongly disturbed),
 encoder (rounded to steps of two noise deviations), thermostat (hysteresis under noise), counts (with a random rate).
-One line of JSON for each data set is added to FOLDER/PROBLEM.jsonl; sets that are there are not fitted again.
+One line of JSON for each data set is added to a file of FOLDER; sets that are there are not fitted again.
 """
 
 from __future__ import annotations

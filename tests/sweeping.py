@@ -142,7 +142,7 @@ def surface(folder: Path) -> Iterator[Call]:
     yield Call("gr.compare", gr.compare, {"fits": {"a": fit, "b": fit}})
     yield Call("gr.load", gr.load, {"path": folder / "fit.nc"})
     yield Call("gr.load_problem", gr.load_problem, {"folder": folder})
-    for estimator in (gr.OutputError, gr.KalmanML, gr.SimulatedPEM, gr.Collocation):
+    for estimator in (gr.OutputError, gr.KalmanML, gr.SimulatedPEM, gr.Collocation, gr.ParticleML):
         yield Call(f"gr.{estimator.__name__}", estimator)
     # data
     yield Call("gr.Experiment", gr.Experiment, {"time": TIMES, "inputs": {"u": 1.0}, "outputs": {"y": LEVELS}})

@@ -73,7 +73,8 @@ def test_units_of_time_below_the_header_of_a_file() -> None:
     options = {"time": "t", "inputs": ["u"], "outputs": ["y"]}
     experiment = gr.Experiment.from_csv(io.StringIO(text), **options)
     assert experiment.plot().axes[-1].get_xlabel() == "time [h]"
-    assert gr.Experiment.from_csv(io.StringIO(text), **options, unit="min").clock.unit == "min"
+    with pytest.raises(DataError, match="is in h by its header or the row below it"):
+        gr.Experiment.from_csv(io.StringIO(text), **options, unit="min")
     dates = (
         text.replace("\nh", "\nUTC")
         .replace("\n0", "\n2024-01-01")

@@ -131,7 +131,9 @@ def _the_sweep_covers_the_surface(swept: Swept) -> None:
 def test_no_kind_is_left_over() -> None:
     """Every function and argument in the tables exists, and every argument is annotated."""
     functions = {name.removeprefix("gr."): function for name, (function, *_) in SURFACE.items()}
-    estimators = {cls.__name__: cls for cls in (gr.OutputError, gr.KalmanML, gr.SimulatedPEM, gr.Collocation)}
+    estimators = {
+        cls.__name__: cls for cls in (gr.OutputError, gr.KalmanML, gr.SimulatedPEM, gr.Collocation, gr.ParticleML)
+    }
     inside = {name for name in BY_FUNCTION if name.startswith("Fitted.")}
     everything = {**functions, **estimators, "Simulator": gr.Simulator}
     taken = {name: annotations_of(function) for name, function in everything.items()}

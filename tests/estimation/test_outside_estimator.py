@@ -155,7 +155,8 @@ def test_names_of_the_old_contract_are_refused(name: str) -> None:
 
 def test_what_it_does_not_have_is_refused_in_words(fit: gr.Fit) -> None:
     with pytest.raises(
-        gr.GrisailleError, match=r"come with gr\.Collocation\(\) or gr\.KalmanML\(\), not with LeastAbsolute"
+        gr.GrisailleError,
+        match=r"come with gr\.Collocation\(\), gr\.KalmanML\(\) or gr\.ParticleML\(\), not with LeastA",
     ):
         fit.states()
     with pytest.raises(gr.GrisailleError, match=r"LeastAbsolute does not estimate 'noise\(y\)'"):

@@ -170,7 +170,9 @@ def test_only_likelihoods_are_called_so(runs, fits, route):
     marginal = gr.evaluate(Gauge(), runs, gr.Collocation(criterion="laplace", transcription=route), {"a": 0.8})
     assert marginal.log_likelihood == pytest.approx(gr.evaluate(Gauge(), runs, exact(), {"a": 0.8}).log_likelihood)
     assert fits[route].predict("B", horizon=np.inf)["y"].shape == (33,)
-    with pytest.raises(EstimationError, match=r"come with gr\.KalmanML\(\), not with Collocation: .*guess=fit"):
+    with pytest.raises(
+        EstimationError, match=r"gr\.KalmanML\(\) or gr\.ParticleML\(\), not with Collocation: .*guess=fit"
+    ):
         fits[route].predict("B", horizon=2)
 
 

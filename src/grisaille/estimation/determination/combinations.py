@@ -97,6 +97,8 @@ def find_monomials(
     open_scale = vt[-1] / norms
     member = np.abs(vt[-1]) > MIN_MEMBER * np.abs(vt[-1]).max()
     powers = open_scale / np.abs(open_scale[member]).min()
+    if not (np.abs(powers[member]) <= MAX_POWER + 0.5).all():  # not even finite where a column is rounding
+        return []
     whole = np.where(member, np.round(powers), 0.0).astype(int)
     is_whole = np.abs(powers - whole)[member].max() < FORMULA_TOLERANCE * np.abs(whole).max()
     if not is_whole or member.sum() < 3 or np.abs(whole).max() > MAX_POWER or not among[kept[member]].all():

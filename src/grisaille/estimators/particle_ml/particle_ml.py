@@ -96,7 +96,7 @@ class ParticleML(Estimator):
             choices.checked_whole_number(name, getattr(self, name))
         if self.particles < 2:
             raise EstimationError(f"particles={self.particles}: a particle filter needs two at least.")
-        if self.substeps != "auto":
+        if not (isinstance(self.substeps, str) and self.substeps == "auto"):
             choices.checked_whole_number("substeps", self.substeps)
         object.__setattr__(self, "initial_covariance", choices.checked_covariance(self.initial_covariance))
 
