@@ -1,6 +1,6 @@
 """Fits by particle filters to many simulated data sets: do intervals hold the truth, where are maxima?
 
-python benchmarks/particle_coverage.py double-well [--sets=N] [--first=N] [--particles=N] [--processes=N] [--folder=FOLDER]
+python benchmarks/particle_coverage.py double-well [--sets=N] [--particles=N] [--processes=N] [--folder=FOLDER]
 
 Problems: double-well (against the exact maximum, by a grid), reactor (ten records jointly, strongly disturbed),
 encoder (rounded to steps of two noise deviations), thermostat (hysteresis under noise), counts (with a random rate).

@@ -1,6 +1,6 @@
 """The priors of all unknowns as one part of a log-density, with their constants.
 
-The residual form of ``laws.prior``, which least squares needs, lacks these: it is zero at the mode of each law.
+The residual form of ``laws.prior_measure``, which least squares needs, lacks these: it is zero at the mode of each law.
 """
 
 from __future__ import annotations
