@@ -166,7 +166,7 @@ def test_a_parameter_may_be_called_like_a_column() -> None:
 
 
 def test_mistakes() -> None:
-    for options, words in (({"runs": 0}, "above zero"), ({"method": "wizardry"}, "give 'auto'")):
+    for options, words in (({"runs": 0}, "above zero"), ({"method": "xyzzy"}, "give 'auto'")):
         with pytest.raises(EstimationError, match=words):
             gr.monte_carlo(Line(), PLAN, ["p"], **{**SERIAL, "runs": 1, **options})
     with pytest.raises(EstimationError, match="level is 95"):
