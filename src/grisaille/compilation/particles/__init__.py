@@ -7,7 +7,6 @@ that it reads and fills (kernels/gr_particles.h).
 from grisaille.compilation.particles.particle_source import ParticleCode, ParticleFormulas
 from grisaille.compilation.particles.particle_task import (
     CHARTS,
-    IDENTITY,
     MeasurementLaws,
     ParticleAnswer,
     ParticleRecord,
@@ -19,7 +18,6 @@ from grisaille.compilation.particles.particle_task import (
 
 __all__ = [
     "CHARTS",
-    "IDENTITY",
     "MeasurementLaws",
     "ParticleAnswer",
     "ParticleCode",

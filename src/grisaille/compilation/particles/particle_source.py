@@ -79,11 +79,6 @@ class ParticleCode:
         library.check_size("gr_particle_size", ParticleTask)
         return library
 
-    @property
-    def step_instructions(self) -> int:
-        """Of one step."""
-        return int(self._functions["gr_move"].n_instructions())
-
     @cached_property
     def _functions(self) -> dict[str, ca.Function]:
         """Functions by their C names, with what follows from parameters alone taken out."""

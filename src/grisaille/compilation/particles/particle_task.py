@@ -17,7 +17,6 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 CHARTS = ("identity", "exponential", "logistic")
 """How coordinates of a search become values, by number in C."""
-IDENTITY = CHARTS.index("identity")
 _LONG = np.dtype(ctypes.c_long)
 _LAW = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_long, ctypes.c_long, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double)

@@ -71,10 +71,15 @@ class ParticleML(Estimator):
 
     Examples
     --------
-    With the tank and the data of ``help(gr.fit)``, counted by a sensor that a normal law does not describe:
+    The tank and the data of ``help(gr.fit)``, with a disturbed level:
 
-    >>> gr.fit(Tank(), data, ["k", "q"], gr.ParticleML(particles=200))["k"]  # doctest: +SKIP
-    0.5007 ± 0.0014
+    >>> class Disturbed(Tank):
+    ...     w = gr.Disturbance(gr.spectra.white(), scale=0.05)
+    ...     y = gr.Output(Tank.h, noise=0.01)
+    ...     def equations(self):
+    ...         yield gr.der(self.h) == self.q - self.k * self.h + self.w
+    >>> gr.fit(Disturbed(), data, ["k", "q"], gr.ParticleML(particles=50))["k"]
+    0.502 ± 0.018
     """
 
     particles: int = 1000

@@ -58,14 +58,6 @@ class ParticleRunner(FilterRunner):
             return -np.inf, str(error)
         return value, self._reason(failed) if failed != -1 else ""
 
-    def answer_at(self, theta: Floats, steps: Discretisation, seed: int, wants: frozenset[str]) -> ParticleAnswer:
-        """Return a whole run; raises where no particle explains a measurement."""
-        at = self.posed(theta, False)
-        found = self.particle_filter(steps, theta, seed).run(at, wants)
-        if found.failed != -1:
-            raise EstimationError(self._reason(found.failed))
-        return found
-
     def walked(self, theta: Floats, steps: Discretisation, seed: int, walk: Walk) -> ParticleAnswer:
         """Return a run in which unknowns walk; its q and start are those at ``theta``."""
         return self.particle_filter(steps, theta, seed).run(self.posed(theta, False), walk=walk)

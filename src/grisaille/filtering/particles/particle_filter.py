@@ -115,6 +115,9 @@ class ParticleFilter(Filter):
 
     def with_steps(self, steps: Discretisation, at: Callable[[], FilterPoint]) -> ParticleFilter:
         assert isinstance(steps, ParticleSteps), f"{steps} are no steps of a particle filter"
+        return self._stepping(steps)
+
+    def _stepping(self, steps: ParticleSteps) -> ParticleFilter:
         made = copy.copy(self)
         made.steps, made._records = steps, {}
         return made
@@ -229,7 +232,7 @@ class ParticleFilter(Filter):
 
     def _plainly(self) -> ParticleFilter:
         """Return the filter with the model's own proposals."""
-        return self.with_steps(replace(self.steps, guided=0, inflation=()), lambda: NotImplemented)
+        return self._stepping(replace(self.steps, guided=0, inflation=()))
 
     def states(self, at: FilterPoint) -> FilterStates | Likelihood:
         size = BYTES_PER_DOUBLE * len(self.record.times) * self.count * (int(self.formulas.s.numel()) + 2)
